@@ -1,10 +1,12 @@
 // Keeps a training job going: starts it under mpirun, and again from its newest checkpoint when a rank or a host dies.
 #include <CLI/CLI.hpp>
 
+#include <ronda/collectives/launcher.hpp>
 #include <ronda/core/core_mask.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/run_report.hpp>
 #include <ronda/runtime/supervise/allocation.hpp>
@@ -12,6 +14,7 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +23,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "tool.hpp"
 
@@ -143,13 +147,17 @@ void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
 void complete(const Program& program, int ranks) {
   std::vector<std::string>& command = program.words;
   if (command.empty()) throw InputError("expected a program to run (--help says more)");
+  const std::string name = std::filesystem::path(command.front()).filename();
+  if (name == "mpirun" || name == "mpiexec" || name == "srun")
+    throw InputError("the program is " + name + ", and ronda_run starts the ranks itself: leave that out, and give " +
+                     "its options as --launcher \"" + name + " …\" and the number of ranks as -n");
   if (!program.value("--checkpoint-dir"))
     throw InputError("the program is given no --checkpoint-dir: a restart would begin anew");
   if (program.value("--resume-from"))
     throw InputError(
         "--resume-from would be gone back to on every restart: copy that checkpoint into a folder of its own, and give "
         "the folder as --checkpoint-dir");
-  if (!has(command, "--resume")) command.emplace_back("--resume");
+  if (!has(command, "--resume") && !has(command, "--resume-or-restart")) command.emplace_back("--resume");
   if (program.config.contains("--batch-size"))
     throw InputError(
         "batch-size in the program's --config file is a rank's, and the number of ranks may change: give "
@@ -192,15 +200,24 @@ void require_runnable(const std::string& program, const std::vector<Host>& hosts
                    (here ? "; did you mean ./" + program + "?" : ""));
 }
 
-/// A place for the job's summary. The host of its rank 0 has to see it, as it has to see the folder of checkpoints.
-std::string own_summary_in(const std::filesystem::path& checkpoints) {
-  const std::string name = ".ronda_run." + random_token() + ".json";
-  if (checkpoints.empty()) return std::filesystem::temp_directory_path() / name;
-  std::error_code error;
-  std::filesystem::create_directories(checkpoints, error);
-  if (error)
-    throw InputError("cannot create the folder of checkpoints " + checkpoints.string() + ": " + error.message());
-  return checkpoints / name;
+/// What the newest checkpoint says of the training so far.
+struct Saved {
+  std::uint64_t steps = 0;
+  double train_seconds = 0;
+};
+
+/// Of the newest checkpoint whose manifest can be read; nothing where there is none.
+std::optional<Saved> saved_in(const std::filesystem::path& folder) {
+  try {
+    auto places = list_checkpoints(folder);
+    for (; !places.empty(); places.pop_back()) try {
+        const CheckpointManifest manifest = read_manifest(manifest_of(places.back().path));
+        return Saved{manifest.step, manifest.train_seconds};
+      } catch (const InputError&) {  // the job says so
+      }
+  } catch (const InputError&) {  // likewise
+  }
+  return std::nullopt;
 }
 
 /// Open MPI misses a host that is gone after eight minutes, unless told otherwise (4.1's names, and 5's).
@@ -227,29 +244,9 @@ void require_own_report(const Arguments& arguments, const Program& program) {
   if (!arguments.json.empty()) check_creatable(arguments.json);
 }
 
-int run(Arguments& arguments) {
-  SupervisorOptions& options = arguments.supervisor;
-  options.launcher = words(arguments.launcher);
-  if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");
-  options.agent = arguments.agent.empty() ? default_agent() : words(arguments.agent);
-  choose_hosts(arguments, options);
-  const Program program{options.command};
-  complete(program, options.ranks);
-  require_runnable(options.command.front(), options.hosts);
-  options.checkpoints = program.value("--checkpoint-dir").value_or("");
-  std::string summary = program.value("--summary-json").value_or("");
-  const bool own_summary = summary.empty();
-  if (own_summary) {
-    summary = own_summary_in(options.checkpoints);
-    options.command.push_back("--summary-json=" + summary);
-  }
-  require_own_report(arguments, program);
-  notice_lost_hosts();
-
-  Supervisor supervisor(options, [&](const std::string& text) {
-    if (!arguments.quiet) std::cerr << "ronda_run: " + text + "\n" << std::flush;
-  });
-  const SupervisorReport outcome = supervisor.run();
+/// The checkpoints before and after say which seconds of the steps were spent here.
+RunReport report_of(const SupervisorReport& outcome, const std::optional<Saved>& before,
+                    const std::optional<Saved>& after) {
   RunReport report{.status = outcome.status,
                    .starts = outcome.starts,
                    .failures = outcome.failures,
@@ -258,9 +255,46 @@ int run(Arguments& arguments) {
                    .useful_seconds = {},
                    .happenings = {}};
   for (const auto& [seconds, text] : outcome.happenings) report.happenings.emplace_back(seconds, text);
-  if (outcome.status == 0) read_summary(summary, report);
-  std::error_code ignored;
-  if (own_summary) std::filesystem::remove(summary, ignored);
+  if (!after) return report;
+  report.steps = after->steps;
+  if (const double seconds = after->train_seconds - (before ? before->train_seconds : 0); seconds >= 0)
+    report.useful_seconds = seconds;
+  return report;
+}
+
+/// Under mpirun each copy would start a job of its own.
+void refuse_launcher(const Launcher& launcher) {
+  if (!launcher.known || launcher.size == 1) return;
+  if (launcher.rank > 0) {  // the first speaks, before the launcher ends all
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::_Exit(static_cast<int>(ExitStatus::bad_input));
+  }
+  throw InputError("ronda_run was started " + std::to_string(launcher.size) +
+                   " times by a launcher, and each copy would start a job of its own: start it once, without mpirun or "
+                   "srun, and give it the number of ranks, ronda_run -n " +
+                   std::to_string(launcher.size) + " PROGRAM");
+}
+
+int run(Arguments& arguments, SignalInbox& inbox) {
+  SupervisorOptions& options = arguments.supervisor;
+  refuse_launcher(Launcher::from_environment());
+  options.launcher = words(arguments.launcher);
+  if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");
+  options.agent = arguments.agent.empty() ? default_agent() : words(arguments.agent);
+  choose_hosts(arguments, options);
+  const Program program{options.command};
+  complete(program, options.ranks);
+  require_runnable(options.command.front(), options.hosts);
+  options.checkpoints = program.value("--checkpoint-dir").value_or("");
+  require_own_report(arguments, program);
+  notice_lost_hosts();
+
+  const std::optional<Saved> before = saved_in(options.checkpoints);
+  Supervisor supervisor(options, inbox, [&](const std::string& text) {
+    if (!arguments.quiet) std::cerr << "ronda_run: " + text + "\n" << std::flush;
+  });
+  const SupervisorReport outcome = supervisor.run();
+  const RunReport report = report_of(outcome, before, saved_in(options.checkpoints));
   if (!arguments.quiet)
     print(report);
   else if (!outcome.gave_up.empty())
@@ -279,12 +313,13 @@ int main(int argc, char** argv) {
       "ronda_run [OPTION]… PROGRAM ARGUMENT…",
       "ronda_run");
   return apps::run_alone([&] {
+    SignalInbox inbox;
     Arguments arguments;
     define(app, arguments);
     if (!apps::parse(app, argc, argv)) return 0;
     arguments.supervisor.command = app.remaining();
     const auto& command = arguments.supervisor.command;
     if (!command.empty() && command[0].starts_with('-')) apps::refuse_unknown(app, command[0]);
-    return run(arguments);
+    return run(arguments, inbox);
   });
 }

@@ -2,8 +2,6 @@
 #include <ronda/runtime/io/run_report.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
-#include <cmath>
-
 namespace ronda {
 namespace {
 
@@ -15,18 +13,6 @@ RunJson or_null(const std::optional<Number>& number) {
 }
 
 }  // namespace
-
-void read_summary(const std::filesystem::path& summary, RunReport& report) {
-  try {
-    const nlohmann::json json = parse_json(read_text(summary), summary);
-    std::uint64_t steps = 0;
-    double seconds = 0;
-    JsonObject(json, summary).get("steps", steps).get("train_seconds", seconds);
-    report.steps = steps;
-    if (std::isfinite(seconds)) report.useful_seconds = seconds;
-  } catch (const InputError&) {  // the job did not reach its end, or is no training application of ours
-  }
-}
 
 void write_run_report(const std::filesystem::path& path, const RunReport& report) {
   RunJson happenings = RunJson::array();

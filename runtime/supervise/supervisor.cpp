@@ -14,6 +14,7 @@ namespace {
 
 constexpr double tick = 0.2;       // seconds; a child that ends wakes us at once
 constexpr double time_to_die = 5;  // seconds from SIGTERM to SIGKILL
+constexpr double ask_every = 1;    // seconds between two requests to save
 constexpr std::string_view error_mark = "ronda: error: ";
 /// What a job says that has failed, and launchers of a program that they cannot start: Open MPI's, and Hydra.
 constexpr std::array<std::string_view, 4> telling{"was unable to launch the specified application",
@@ -56,16 +57,19 @@ bool says_not_started(int status) { return status == 126 || status == 127; }
 
 }  // namespace
 
-Supervisor::Supervisor(SupervisorOptions options, std::function<void(const std::string&)> say)
-    : options_(std::move(options)), say_(std::move(say)), beginning_(steady_seconds()) {}
+Supervisor::Supervisor(SupervisorOptions options, SignalInbox& inbox, std::function<void(const std::string&)> say)
+    : options_(std::move(options)), say_(std::move(say)), inbox_(inbox), beginning_(steady_seconds()) {}
 
 SupervisorReport Supervisor::run() {
   int failures_in_a_row = 0;
   report_.status = static_cast<int>(ExitStatus::failed);
   for (;;) {
     const auto hosts = enough_hosts();
-    if (!hosts) {
-      if (stopping_) report_.status = static_cast<int>(ExitStatus::stopped_resumable);  // between two starts
+    const bool launches = !hosts || report_.starts != 1 || launcher_works(*hosts);    // the first start has failed
+    if (stopping_) report_.status = static_cast<int>(ExitStatus::stopped_resumable);  // between two starts
+    if (!hosts || stopping_) break;
+    if (!launches) {
+      report_.status = static_cast<int>(ExitStatus::bad_input);
       break;
     }
     const std::string before = newest_checkpoint();
@@ -97,6 +101,7 @@ std::optional<std::vector<Host>> Supervisor::enough_hosts() {
   for (bool told = false; !stopping_; told = true) {
     RollCall roll_call(options_.agent, options_.hosts, options_.patience);
     while (!roll_call.over() && !stopping_) heed(inbox_.wait(tick), nullptr);
+    heed(inbox_.wait(0), nullptr);  // signals that came before this process looked for any
     if (stopping_) break;
     const auto present = roll_call.present();
     if (slots_of(present) >= options_.min_ranks) return present;
@@ -112,6 +117,20 @@ std::optional<std::vector<Host>> Supervisor::enough_hosts() {
   return std::nullopt;
 }
 
+/// Whether it starts anything on hosts that answer: a program that ends at once. One that hangs counts as working.
+bool Supervisor::launcher_works(const std::vector<Host>& hosts) {
+  std::vector<std::string> command = options_.launcher;
+  command.insert(command.end(), {"-n", "1", "--host", list_of(std::span(hosts).first(1)), "true"});
+  ChildProcess child(command);
+  const double end = steady_seconds() + options_.grace;
+  while (!child.status() && !stopping_ && !passed(end)) heed(inbox_.wait(tick), nullptr);
+  if (child.status().value_or(0) == 0) return true;
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+  give_up("gives up: the launcher starts no program at all (above is why); see that this works: " + text);
+  return false;
+}
+
 Supervisor::Ending Supervisor::run_job(const std::vector<Host>& hosts) {
   const int ranks = std::min(options_.ranks, slots_of(hosts));
   std::vector<std::string> command = options_.launcher;
@@ -122,7 +141,7 @@ Supervisor::Ending Supervisor::run_job(const std::vector<Host>& hosts) {
        (missing.empty() ? "" : "; without " + names(missing) + ", which did not answer"));
   ++report_.starts;
   making_way_ = not_started_ = false;
-  save_until_ = leave_until_ = kill_at_ = 0;
+  save_until_ = ask_again_ = leave_until_ = kill_at_ = 0;
   ChildProcess job(command, ChildOutput::overheard);
   return watch(job, hosts);
 }
@@ -135,6 +154,7 @@ Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>&
     heed(inbox_.wait(tick), &job);
     listen(job);
     look_at_hosts(job, hosts);
+    if (passed(ask_again_) && leave_until_ == 0) ask_to_save(job);
     if (passed(save_until_)) end(job, "the job has not saved in time");
     if (passed(leave_until_)) end(job, "the job has failed, but its launcher does not leave");
     if (passed(kill_at_)) job.signal_group(SIGKILL);
@@ -143,7 +163,7 @@ Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>&
   const int status = *job.status();
   if (status == static_cast<int>(ExitStatus::done)) return Ending::done;
   if (status == static_cast<int>(ExitStatus::bad_input)) return Ending::refused;
-  if (status == static_cast<int>(ExitStatus::stopped_resumable)) {
+  if (status == static_cast<int>(ExitStatus::stopped_resumable) || lost_nothing(status)) {
     if (stopping_ || !making_way_) tell("stopped in good order; it can be resumed");
     return making_way_ && !stopping_ ? Ending::made_way : Ending::stopped;
   }
@@ -155,6 +175,13 @@ Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>&
   }
   tell("the job ended " + how_it_ended(status, job.ended_by()));
   return Ending::failed;
+}
+
+/// Whether a job that was asked to save and ended otherwise than it should has still lost no step: it has written a
+/// checkpoint since, or the request itself ended it, because its ranks had not begun.
+bool Supervisor::lost_nothing(int status) const {
+  if (!stopping_ && !making_way_) return false;
+  return (status == 128 + SIGUSR1 && leave_until_ == 0) || newest_checkpoint() != saved_before_;
 }
 
 /// Passes on what the job says. When a rank has told an error, all ranks end, and the launcher follows; unless it waits
@@ -200,14 +227,20 @@ void Supervisor::heed(StopRequest request, ChildProcess* job) {
   ask_to_save(*job);
 }
 
+/// mpirun passes the signal on to its ranks, and drops it while it starts them: so it is sent again and again. Ranks
+/// heed the first.
 void Supervisor::ask_to_save(ChildProcess& job) {
-  job.signal(SIGUSR1);  // mpirun passes it on to the ranks
-  save_until_ = steady_seconds() + options_.grace;
+  if (ask_again_ == 0) {
+    save_until_ = steady_seconds() + options_.grace;
+    saved_before_ = newest_checkpoint();
+  }
+  job.signal(SIGUSR1);
+  ask_again_ = steady_seconds() + ask_every;
 }
 
 void Supervisor::end(ChildProcess& job, const std::string& why) {
   tell(why + ": ends the job");
-  save_until_ = leave_until_ = 0;
+  save_until_ = ask_again_ = leave_until_ = 0;
   job.signal(SIGTERM);
   kill_at_ = steady_seconds() + time_to_die;
 }

@@ -4,7 +4,6 @@
 #include <ronda/core/random.hpp>
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 #include <ronda/runtime/io/plan_file.hpp>
-#include <ronda/runtime/io/run_report.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 
 #include <unistd.h>
@@ -69,10 +68,6 @@ std::vector<Kind> kinds() {
                  R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
                  [](const std::string& text) { return safetensors_of(text, "data"); },
                  [](const fs::path& p) { (void)read_safetensors(p); }});
-  all.push_back({"summary", R"({"steps": 5, "train_seconds": 1.5})", same, [](const fs::path& p) {
-                   RunReport report;
-                   read_summary(p, report);
-                 }});
   return all;
 }
 

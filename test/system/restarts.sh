@@ -27,6 +27,31 @@ goes_on() { # goes_on RANKS RANK OPTION…: RANK is killed
   expect 'steps that are not made again' test "$(summary resumed_step)" -ge 10 # checkpoints are written beside steps
   expect 'a failure' grep -q '"failures": [1-9]' "$work/report.json"
 }
+
+# The time of steps before a run of ronda_run is not its own, and a run that is stopped has a goodput too.
+goodput() {
+  local folder=$work/checkpoints run before=0
+  for run in 'first 75 --inject stop@50:1' 'second 0'; do
+    read -r what status_expected options <<<"$run"
+    what="the goodput of the $what run"
+    # shellcheck disable=SC2086
+    run "$apps/ronda_run" -n 2 --json "$work/report.json" "$apps/mnist_mlp" --checkpoint-dir "$folder" --steps 100 --quiet --data "$few" \
+      --global-batch-size 120 --inject slow@1:0 $options
+    expect_status "$status_expected"
+    python3 - "$work/report.json" "$folder" "$before" >"$work/after" <<'END' || fail "$(cat "$work/after" "$work/report.json")"
+import json, pathlib, sys
+report, folder, before = json.load(open(sys.argv[1])), pathlib.Path(sys.argv[2]), float(sys.argv[3])
+newest = max(folder.glob("step-*"), key=lambda path: int(path.name[5:]))
+manifest = json.load(open(newest / "manifest.json"))
+print(manifest["train_seconds"])
+assert report["steps"] == manifest["step"], "steps"
+assert abs(report["useful_seconds"] - (manifest["train_seconds"] - before)) < 1e-9, "useful seconds"
+assert 0 < report["goodput"] <= 1, "goodput"
+END
+    before=$(cat "$work/after")
+  done
+}
+aside goodput
 server=(--strategy parameter_server)
 aside goes_on 3 2 "${server[@]}" # the server
 aside goes_on 3 0 "${server[@]}"

@@ -9,6 +9,7 @@ cat >"$work/launcher" <<'END'
 # launcher FOLDER 'ENDING…' -n RANKS --host HOSTS PROGRAM ARGUMENT…
 folder=$1 plan=($2)
 shift 2
+[[ ${*: -1} != true ]] || exit 0 # whether it starts anything
 echo "$*" >>"$folder/starts"
 starts=$(wc -l <"$folder/starts")
 case ${plan[$((starts - 1))]:-0} in
@@ -16,6 +17,9 @@ case ${plan[$((starts - 1))]:-0} in
   log) touch "$folder/checkpoints/log-$starts"; exit 1 ;;
   killed) kill -KILL $$ ;;
   wait) trap 'exit 75' USR1; trap 'exit 143' TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
+  starting) trap 'trap "exit 75" USR1' USR1; touch "$folder/waiting"; while :; do sleep 0.1; done ;; # drops the first signal
+  unready) touch "$folder/waiting"; while :; do sleep 0.1; done ;; # has no handler yet
+  saved) trap 'mkdir "$folder/checkpoints/step-1"' USR1; trap 'exit 143' TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
   deaf) trap '' USR1 TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
   nowhere) printf 'mpirun was unable to find the specified executable file, and therefore\n' >&2; exit 134 ;;
   stays) echo 'ronda: error: a rank is lost' >&2; trap 'exit 143' TERM; while :; do sleep 0.1; done ;;
@@ -68,7 +72,7 @@ expect_status 0
 expect 'a start there' grep -q '^-n 1 --host node7:1 train' "$folder/starts"
 
 supervise 0 1 '0'
-expect 'the program resumes, on as many ranks as mpirun takes' test "$(start 1)" = "-n $cores --host localhost:$cores train --checkpoint-dir $folder/checkpoints --resume --summary-json=$(start 1 | sed 's/.*--summary-json=//')"
+expect 'the program resumes, on as many ranks as mpirun takes' test "$(start 1)" = "-n $cores --host localhost:$cores train --checkpoint-dir $folder/checkpoints --resume"
 supervise 0 3 '1 killed 0' -n 4
 expect 'four ranks' grep -q '^-n 4 --host localhost:4 train' "$folder/starts"
 expect 'both failures in the report' grep -q '"failures": 2' "$folder/report.json"
@@ -133,7 +137,7 @@ expect 'four ranks, then two' test "$(cut -d' ' -f2 "$folder/starts" | tr '\n' '
 stop() { # stop STATUS ENDING SIGNAL…
   local expected=$1 ending=$2 signal
   shift 2
-  prepare "$ending" --grace 1
+  prepare "$ending" --grace 10
   what="ronda_run, endings $ending, sent $*"
   (
     after "$folder/waiting"
@@ -148,6 +152,9 @@ stop() { # stop STATUS ENDING SIGNAL…
 }
 stop 75 wait TERM
 stop 75 wait USR1
+stop 75 starting TERM
+stop 75 unready TERM
+stop 75 saved TERM TERM
 stop 1 deaf INT INT
 prepare '0' --hosts 'a:2,b:2' --min-ranks 3
 touch "$folder/gone.b"
@@ -159,15 +166,35 @@ expect 'no start' test ! -e "$folder/starts"
 
 # What the program reads from a file counts as what it is given.
 prepare 'checkpoint checkpoint 0' --max-failures 1
-printf 'checkpoint-dir = "%s"\nsummary-json = "%s"\n' "$folder/checkpoints" "$folder/summary.json" >"$folder/train.toml"
-echo '{"steps": 7, "train_seconds": 1.5}' >"$folder/summary.json"
+printf 'checkpoint-dir = "%s"\n' "$folder/checkpoints" >"$folder/train.toml"
 job=("${job[@]:0:${#job[@]}-2}" --config "$folder/train.toml")
 what='a program with a --config file'
 run "${job[@]}"
 expect_status 0 # two failures, with a checkpoint before each: never two in a row
 expect 'the program as it was given, and to resume' test "$(start 1)" = "-n $cores --host localhost:$cores train --config $folder/train.toml --resume"
-expect 'the summary that the file names' grep -q '"steps": 7' "$folder/report.json"
-expect 'that summary to stay' test -e "$folder/summary.json"
+
+# What says itself how a training resumes is given nothing more.
+prepare 0
+what='a program that may start anew'
+run "${job[@]}" --resume-or-restart
+expect_status 0
+expect 'no other option' test "$(start 1 | grep -c -- '--resume ')$(start 1 | grep -c -- '--resume$')" = 00
+
+# A launcher that starts nothing is not tried again and again.
+for launcher in false 'mpirun --no-such-option'; do
+  prepare 0
+  what="the launcher $launcher"
+  job[2]=$launcher
+  run "${job[@]}"
+  expect_status 2
+  expect 'the remedy' grep -q "starts no program at all .*this works: $launcher -n 1 --host localhost:$cores true" "$work/err"
+  expect 'one start' grep -q '"starts": 1' "$folder/report.json"
+done
+
+# Each copy would start a job of its own.
+mpi 2 "$apps/ronda_run" train --checkpoint-dir "$work"
+expect_status 2
+expect_message 'started 2 times'
 
 refused_alone() { # refused_alone REGEX OPTION…: it is not started by mpirun
   mpi 1 "$apps/ronda_run" "${@:2}"
@@ -180,6 +207,7 @@ refused_alone 'global-batch-size' train --checkpoint-dir "$work" --config "$work
 refused_alone 'checkpoint-dir' train --config "$work/a_rank.toml"
 refused_alone 'none.toml' train --checkpoint-dir "$work" --config "$work/none.toml"
 refused_alone 'expected a program' -n 2
+refused_alone 'leave that out' -n 2 mpirun -n 2 train --checkpoint-dir "$work"
 refused_alone 'no-such-option' --no-such-option
 refused_alone 'no option --max-failure; did you mean --max-failures' --max-failure 3 train
 refused_alone "cannot start $work/nothere: it does not exist" "$work/nothere" --checkpoint-dir "$work"
@@ -190,7 +218,6 @@ refused_alone 'resume-from' train --checkpoint-dir "$work" --resume-from "$work/
 refused_alone "$work/none/report" --json "$work/none/report" train --checkpoint-dir "$work"
 refused_alone 'slots' --hosts a:1 -n 2 train --checkpoint-dir "$work"
 refused_alone 'min-ranks' -n 2 --min-ranks 3 train --checkpoint-dir "$work"
-refused_alone 'comes twice' --hosts a,a train --checkpoint-dir "$work"
 refused_alone "$work/none" --hostfile "$work/none" train --checkpoint-dir "$work"
 refused_alone 'no-such-launcher' --launcher no-such-launcher train --checkpoint-dir "$work"
 printf 'a slots=1\n-oProxyCommand=touch${IFS}%s/owned slots=1\n' "$work" >"$work/hostile"
