@@ -422,8 +422,12 @@ void visit(Options& o, Visitor&& see) {
       o.keep);
   see(Option{.name = "resume",
              .group = resilience,
-             .help = "Go on from the newest whole checkpoint; start anew where there is none"},
+             .help = "Go on from the newest whole checkpoint; start if there is none"},
       o.resume);
+  see(Option{.name = "resume-or-restart",
+             .group = resilience,
+             .help = "--resume, but start anew if no checkpoint is whole"},
+      o.resume_or_restart);
   see(Option{.name = "resume-from", .group = resilience, .help = "Go on from this one, DIR/step-N"}, o.resume_from);
   see(Option{.name = "exact",
              .group = resilience,

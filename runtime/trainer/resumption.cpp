@@ -41,7 +41,7 @@ fs::path look_for(const TrainingOptions& options, EventSink& sink) {
     if (!same_folder(folder.parent_path(), options.checkpoint_dir)) refuse_mixing(options);
     return folder;
   }
-  if (!options.resume) {
+  if (!options.resume && !options.resume_or_restart) {
     refuse_mixing(options);
     return {};
   }
@@ -51,10 +51,14 @@ fs::path look_for(const TrainingOptions& options, EventSink& sink) {
     sink.on_warning("passing over the checkpoint of step " + std::to_string(bad.step) + ": " + error.what());
   });
   if (place) return place->path;
+  const std::string where = "no checkpoint in " + options.checkpoint_dir.string();
+  if (damaged && !options.resume_or_restart)
+    throw InputError(where +
+                     " is whole, as the warnings say: bring one of them back, or start anew with .resume_or_restart");
   if (damaged)
-    sink.on_warning("no checkpoint in " + options.checkpoint_dir.string() + " is whole; starting anew");
+    sink.on_warning(where + " is whole; starting anew");
   else
-    sink.on_note("no checkpoint in " + options.checkpoint_dir.string() + " yet; starting anew");
+    sink.on_note(where + " yet; starting anew");
   return {};
 }
 

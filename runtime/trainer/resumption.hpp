@@ -20,8 +20,9 @@ struct Resumption {
 };
 
 /// Rank 0 looks for the checkpoint that the options ask for, reads every byte of it, and tells the others. Nothing
-/// where the training starts anew. Collective; throws InputError, agreed: where --resume-from is damaged, where a new
-/// training would be mixed up with checkpoints of another, where a checkpoint is from another version.
+/// where the training starts anew. Collective; throws InputError, agreed: where --resume-from is damaged, where no
+/// checkpoint is whole (but see TrainingOptions::resume_or_restart), where a new training would be mixed up with
+/// checkpoints of another, where a checkpoint is from another version.
 [[nodiscard]] std::optional<Resumption> find_checkpoint(const Communicator& communicator,
                                                         const TrainingOptions& options, EventSink& sink);
 

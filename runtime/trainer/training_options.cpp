@@ -135,9 +135,10 @@ void check_allowed_changes(const TrainingOptions& o) {
 
 void check_resilience(const TrainingOptions& o) {
   const bool saves = !o.checkpoint_dir.empty();
-  if (!saves && (o.resume || o.checkpoint_every.steps > 0 || o.checkpoint_every.seconds > 0 || o.time_limit > 0))
-    throw InputError(".resume, .checkpoint_every and .time_limit need .checkpoint_dir");
-  if (o.resume && !o.resume_from.empty())
+  const bool resumes = o.resume || o.resume_or_restart;
+  if (!saves && (resumes || o.checkpoint_every.steps > 0 || o.checkpoint_every.seconds > 0 || o.time_limit > 0))
+    throw InputError(".resume, .resume_or_restart, .checkpoint_every and .time_limit need .checkpoint_dir");
+  if (resumes && !o.resume_from.empty())
     throw InputError("the newest checkpoint is taken (.resume) or a certain one (.resume_from), not both");
   if (o.on_nonfinite == OnNonfinite::rollback && !saves)
     throw InputError(

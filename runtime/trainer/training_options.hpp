@@ -137,10 +137,12 @@ struct TrainingOptions {
   std::map<std::string, std::string> metadata = {};
   DataUnits prediction_units = {};  ///< where the targets were scaled: `predictions` are written as the data has them
 
-  std::filesystem::path checkpoint_dir = {};    ///< where the training is saved; empty: nowhere
-  CheckpointInterval checkpoint_every = {};     ///< neither steps nor seconds: at the end alone
-  std::size_t keep = 3;                         ///< newest checkpoints that stay
-  bool resume = false;                          ///< go on from the newest whole one; where there is none, start anew
+  std::filesystem::path checkpoint_dir = {};  ///< where the training is saved; empty: nowhere
+  CheckpointInterval checkpoint_every = {};   ///< neither steps nor seconds: at the end alone
+  std::size_t keep = 3;                       ///< newest checkpoints that stay
+  /// Go on from the newest whole one. A folder without checkpoints: start anew. InputError where none is whole.
+  bool resume = false;
+  bool resume_or_restart = false;               ///< the same, but where none is whole: start anew
   std::filesystem::path resume_from = {};       ///< go on from this one
   bool exact = false;                           ///< rather end than go on with other bits
   std::vector<std::string> allow_changes = {};  ///< options that may differ from the checkpoint's, by name

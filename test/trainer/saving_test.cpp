@@ -35,7 +35,9 @@ struct Training {
 class Notes final : public EventSink {
  public:
   void on_note(std::string_view note) override { text.append(note).append("\n"); }
+  void on_warning(std::string_view warning) override { warnings.emplace_back(warning); }
   std::string text;
+  std::vector<std::string> warnings;
 };
 
 std::vector<std::uint64_t> steps_in(const fs::path& directory) {
@@ -105,6 +107,31 @@ TEST_CASE("a folder that somebody removes on the way is made again") {
   REQUIRE_FALSE(there.empty());
   CHECK(there.back() == steps);
   CHECK(verify_checkpoint(checkpoint_path(options.checkpoint_dir, steps)).step == steps);
+}
+
+TEST_CASE("a training whose checkpoints are all damaged begins anew only where that is allowed") {
+  const SharedFolder folder;
+  Training(saving_in(folder, 4)).fit();
+  if (first())
+    for (const auto& place : list_checkpoints(folder.path)) write_file(place.path / "part-0.safetensors", "damaged");
+  together();
+  TrainingOptions options = saving_in(folder);
+  options.resume = true;
+  for (const bool exact : {false, true}) {
+    options.exact = exact;
+    require_mentions(message_of<InputError>([&] { Training(options).fit(); }),
+                     {"no checkpoint in " + folder.path.string() + " is whole", ".resume_or_restart"});
+  }
+  options.resume = options.exact = false;
+  options.resume_or_restart = true;
+  Notes notes;
+  Training anew(options, &notes);
+  anew.fit();
+  CHECK(anew.trainer.statistics().steps() == steps);
+  if (first()) CHECK(notes.warnings.back().find("starting anew") != std::string::npos);
+  Training resumed(options);
+  resumed.fit();
+  CHECK(resumed.trainer.statistics().steps() == 0);  // a whole one is gone on from
 }
 
 TEST_CASE("a wish to end that comes before the first step ends the run before it plans") {
