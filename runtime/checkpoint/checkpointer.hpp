@@ -34,8 +34,8 @@ struct CheckpointOptions {
   std::size_t keep = 3;  ///< checkpoints that stay; 1 or more
   /// Seconds that another run in the same directory is waited for; where it is not given, see FolderLock.
   std::optional<double> patience = {};
-  /// What is due after a step is saved after that step, and the one under way waited for: for trainings that a save
-  /// changes.
+  /// What is due after a step is saved after that step, and the one under way waited for: for trainings that depend on
+  /// which steps are saved.
   bool on_time = false;
 };
 

@@ -134,6 +134,15 @@ TEST_CASE("a training whose checkpoints are all damaged begins anew only where t
   CHECK(resumed.trainer.statistics().steps() == 0);  // a whole one is gone on from
 }
 
+TEST_CASE("a rollback goes to the last step that was due: each of them is saved") {
+  const SharedFolder folder;
+  TrainingOptions options = saving_in(folder, 1);
+  options.keep = 100;
+  options.on_nonfinite = OnNonfinite::rollback;
+  Training(options).fit();
+  CHECK(steps_in(folder.path).size() == steps);
+}
+
 TEST_CASE("a wish to end that comes before the first step ends the run before it plans") {
   const SharedFolder folder;
   TrainingOptions options = saving_in(folder);

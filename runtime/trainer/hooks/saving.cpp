@@ -51,7 +51,8 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
                     {.directory = options.checkpoint_dir,
                      .every = options.checkpoint_every,
                      .keep = options.keep,
-                     .on_time = options.strategy == "local_sgd"},  // which takes a mean over the ranks there
+                     // Local SGD takes a mean over the ranks there, and a rollback goes there.
+                     .on_time = options.strategy == "local_sgd" || options.on_nonfinite == OnNonfinite::rollback},
                     Faults(options.faults, communicator.rank()), sink) {}
 
 bool Saving::leaves_at_once() {
