@@ -153,6 +153,19 @@ void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep
     if (newest_audited == places.rend() || newest_audited->step != places[i].step) remove_checkpoint(places[i].path);
 }
 
+std::optional<fs::path> remove_oldest(const fs::path& directory) {
+  const auto newest = newest_whole(directory, [](const CheckpointPlace&, const Error&) {});
+  if (!newest) return std::nullopt;
+  const auto places = list_checkpoints(directory);
+  const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
+  for (const CheckpointPlace& place : places) {
+    if (place.step == newest->step || (newest_audited != places.rend() && newest_audited->step == place.step)) continue;
+    remove_checkpoint(place.path);
+    return place.path;
+  }
+  return std::nullopt;
+}
+
 void remove_leftovers(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code error;

@@ -46,6 +46,10 @@ void publish_checkpoint(const std::filesystem::path& partial, std::uint64_t step
 /// sees half of one.
 void keep_newest(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep);
 
+/// Removes the oldest checkpoint, to make room. The newest that is whole stays, and the newest audited one. Returns
+/// where it was; nothing where none may go. Reads every byte of the one that stays. Throws ManifestVersionError.
+[[nodiscard]] std::optional<std::filesystem::path> remove_oldest(const std::filesystem::path& directory);
+
 /// Removes what earlier runs left half-written or half-removed.
 void remove_leftovers(const std::filesystem::path& directory);
 

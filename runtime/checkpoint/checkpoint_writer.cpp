@@ -3,6 +3,7 @@
 #include <ronda/runtime/checkpoint/checkpoint_writer.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,8 +17,10 @@ fs::path record_of(const fs::path& folder, int rank) { return folder / ("part-" 
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(fs::path directory, std::string token, int rank, Faults faults, FolderLock* lock)
+CheckpointWriter::CheckpointWriter(fs::path directory, std::size_t keep, std::string token, int rank, Faults faults,
+                                   FolderLock* lock)
     : directory_(std::move(directory)),
+      keep_(keep),
       token_(std::move(token)),
       rank_(rank),
       faults_(std::move(faults)),
@@ -36,6 +39,7 @@ void CheckpointWriter::start(Work& work, Body body) {
       work.outcome.store(Outcome::done, std::memory_order_release);
     } catch (const std::exception& error) {
       work.failure = error.what();
+      work.lacks_room = dynamic_cast<const NoRoomError*>(&error) != nullptr;
       work.outcome.store(Outcome::failed, std::memory_order_release);
     }
   });
@@ -52,7 +56,9 @@ void CheckpointWriter::write(const Snapshot& snapshot, std::uint64_t step) {
   if (lock_ != nullptr) lock_->renew();
   std::error_code error;
   fs::create_directories(folder, error);  // whichever rank comes first; all of them where somebody has removed them
-  if (error) throw ResourceError("cannot create the folder " + folder.string() + ": " + error.message());
+  const std::string failure = "cannot create the folder " + folder.string() + ": " + error.message();
+  if (error && is_no_room(error.value())) throw NoRoomError(failure);
+  if (error) throw ResourceError(failure);
   CheckpointPart part{
       .file = part_name(rank_), .sum = write_safetensors(path, snapshot.tensors()), .tensors = {}, .per_rank = {}};
   if (faults_.happens(FaultKind::kill_write, step)) {
@@ -65,17 +71,45 @@ void CheckpointWriter::write(const Snapshot& snapshot, std::uint64_t step) {
   ronda::write_part(record_of(folder, rank_), part);
 }
 
-void CheckpointWriter::publish(CheckpointManifest manifest, std::size_t keep) {
-  auto shared = std::make_shared<CheckpointManifest>(std::move(manifest));
-  start(publication_, [this, shared, keep] { complete(*shared, keep); });
+void CheckpointWriter::make_room(std::uint64_t step) {
+  if (rank_ > 0) return part_.outcome.store(Outcome::done, std::memory_order_relaxed);
+  start(part_, [this, folder = partial(step)] {
+    removed_.clear();
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    if (!remove_one()) throw ResourceError("no checkpoint can be removed in " + directory_.string());
+  });
 }
 
-void CheckpointWriter::complete(CheckpointManifest& manifest, std::size_t keep) {
+/// As many as are left fit beside one that is being written.
+bool CheckpointWriter::remove_one() {
+  const auto removed = remove_oldest(directory_);
+  if (!removed) return false;
+  removed_.push_back(*removed);
+  keep_ = std::clamp<std::size_t>(list_checkpoints(directory_).size(), 1, keep_);
+  return true;
+}
+
+void CheckpointWriter::publish(CheckpointManifest manifest) {
+  auto shared = std::make_shared<CheckpointManifest>(std::move(manifest));
+  start(publication_, [this, shared] { complete(*shared); });
+}
+
+void CheckpointWriter::write_with_room(const CheckpointManifest& manifest) {
+  for (;;) try {
+      return write_manifest(manifest_of(partial(manifest.step)), manifest);
+    } catch (const NoRoomError&) {
+      if (!remove_one()) throw;
+    }
+}
+
+void CheckpointWriter::complete(CheckpointManifest& manifest) {
+  removed_.clear();
   const fs::path folder = partial(manifest.step);
   try {
     for (int rank = 0; rank < manifest.ranks; ++rank) manifest.parts.push_back(read_part(record_of(folder, rank)));
     for (int rank = 0; rank < manifest.ranks; ++rank) fs::remove(record_of(folder, rank));
-    write_manifest(manifest_of(folder), manifest);
+    write_with_room(manifest);
     if (faults_.happens(FaultKind::kill_rename, manifest.step)) die_at_once();
     publish_checkpoint(folder, manifest.step);
   } catch (const std::exception&) {
@@ -88,7 +122,7 @@ void CheckpointWriter::complete(CheckpointManifest& manifest, std::size_t keep) 
   } catch (const Error&) {  // then they stay: too many are better than none
     set_aside_.clear();
   }
-  keep_newest(directory_, manifest.step, keep);
+  keep_newest(directory_, manifest.step, keep_);
 }
 
 void CheckpointWriter::discard(std::uint64_t step) {

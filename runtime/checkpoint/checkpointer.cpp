@@ -61,8 +61,8 @@ Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options,
     : communicator_(std::move(communicator)), options_(std::move(options)), sink_(sink), last_save_(steady_seconds()) {
   const std::string token = communicator_.broadcast_text(random_token());
   check_directory();
-  writer_ = std::make_unique<CheckpointWriter>(options_.directory, token, communicator_.rank(), std::move(faults),
-                                               lock_ ? &*lock_ : nullptr);
+  writer_ = std::make_unique<CheckpointWriter>(options_.directory, options_.keep, token, communicator_.rank(),
+                                               std::move(faults), lock_ ? &*lock_ : nullptr);
 }
 
 /// Rank 0 leaves a file with words that only this run knows; the others have to find them.
@@ -131,24 +131,59 @@ bool Checkpointer::after_step(const StepFlags& total, std::uint64_t step) {
 /// All ranks are here after the same step, and know that all parts are written, or that some could not be.
 void Checkpointer::settle(bool failed) {
   under_way_ = false;
-  failed_ = failed;
-  const bool first = communicator_.rank() == 0;
-  if (!failed) {
+  failed_ = failed && !write_in_freed_room();
+  if (!failed_) {
     publication_ = {manifest_.step, last_save_};
-    if (first) writer_->publish(manifest_, options_.keep);
-  } else {
-    const bool mine = writer_->part() == CheckpointWriter::Outcome::failed;
-    const auto texts = communicator_.gather_texts(mine ? writer_->part_failure() : "");
-    const auto text = std::ranges::find_if(texts, [](const std::string& each) { return !each.empty(); });
-    if (first) {
-      const auto rank = static_cast<std::size_t>(text - texts.begin());
-      sink_.on_warning("the checkpoint of step " + std::to_string(manifest_.step) + " was not written: rank " +
-                       std::to_string(rank) + " on " + communicator_.topology().hosts[rank] + ": " + *text +
-                       "; training goes on, and the checkpoints before it are kept");
-      writer_->discard(manifest_.step);
-    }
+    if (communicator_.rank() == 0) writer_->publish(manifest_);
   }
   writer_->forget_part();
+}
+
+/// Some parts could not be written. Where that is for lack of room, removes the oldest checkpoint and writes all parts
+/// again, as long as one is left that may go; the training waits meanwhile. False: the checkpoint is dropped.
+bool Checkpointer::write_in_freed_room() {
+  auto failures = failures_of_parts();
+  hear_of_publication();  // the one before is over
+  while (parts_lack_room()) {
+    writer_->make_room(manifest_.step);
+    if (!std::ranges::all_of(failures_of_parts(), &std::string::empty)) break;
+    tell_removed();
+    writer_->write_part(*snapshot_, manifest_.step);
+    failures = failures_of_parts();
+    if (std::ranges::all_of(failures, &std::string::empty)) return true;
+  }
+  if (communicator_.rank() > 0) return false;
+  const auto failure = std::ranges::find_if_not(failures, &std::string::empty);
+  const auto rank = static_cast<std::size_t>(failure - failures.begin());
+  warn_not_written(manifest_.step,
+                   "rank " + std::to_string(rank) + " on " + communicator_.topology().hosts[rank] + ": " + *failure);
+  writer_->discard(manifest_.step);
+  return false;
+}
+
+/// Waits for all ranks' parts. Why they could not be written, by rank; empty for those that were.
+std::vector<std::string> Checkpointer::failures_of_parts() {
+  wait_for_all([&] { return writer_->part() != CheckpointWriter::Outcome::running; });
+  return communicator_.gather_texts(writer_->part() == CheckpointWriter::Outcome::failed ? writer_->part_failure()
+                                                                                         : "");
+}
+
+/// Whether nothing else keeps ranks from writing their parts.
+bool Checkpointer::parts_lack_room() {
+  const bool otherwise = writer_->part() == CheckpointWriter::Outcome::failed && !writer_->part_lacks_room();
+  return std::ranges::all_of(communicator_.gather_texts(otherwise ? "otherwise" : ""), &std::string::empty);
+}
+
+void Checkpointer::warn_not_written(std::uint64_t step, const std::string& why) {
+  sink_.on_warning("the checkpoint of step " + std::to_string(step) + " was not written: " + why +
+                   "; training goes on, and the checkpoints before it are kept");
+}
+
+void Checkpointer::tell_removed() {
+  for (const fs::path& path : writer_->removed())
+    sink_.on_warning("the disk has no room for another checkpoint: " + path.string() + " is removed, and " +
+                     std::to_string(writer_->keep()) +
+                     " are kept from here on (.keep = " + std::to_string(options_.keep) + ")");
 }
 
 /// Rank 0's thread has published a checkpoint, or could not.
@@ -160,10 +195,11 @@ void Checkpointer::hear_of_publication() {
     sink_.on_detail("checkpoint step-" + std::to_string(publication_.step) + " is written");
     for (const fs::path& path : writer_->set_aside())
       sink_.on_note("a later checkpoint, of before this training went back, is set aside as " + path.string());
+    tell_removed();
   } else if (outcome == CheckpointWriter::Outcome::failed) {
     failed_ = true;
-    sink_.on_warning("the checkpoint of step " + std::to_string(publication_.step) + " was not written: " +
-                     writer_->publication_failure() + "; training goes on, and the checkpoints before it are kept");
+    tell_removed();
+    warn_not_written(publication_.step, writer_->publication_failure());
   } else {
     return;
   }
@@ -196,11 +232,9 @@ void Checkpointer::save_last(CheckpointManifest manifest) {
 /// Waits for all ranks' parts.
 void Checkpointer::settle_under_way() {
   if (!under_way_) return;
-  wait_for_all([&] { return writer_->part() != CheckpointWriter::Outcome::running; });
-  const std::string mine = writer_->part() == CheckpointWriter::Outcome::failed ? "failed" : "";
-  const auto outcomes = communicator_.gather_texts(mine);
+  const auto failures = failures_of_parts();
   hear_of_publication();
-  settle(std::ranges::any_of(outcomes, [](const std::string& each) { return !each.empty(); }));
+  settle(!std::ranges::all_of(failures, &std::string::empty));
 }
 
 bool Checkpointer::finish() {

@@ -54,6 +54,8 @@ struct CheckpointOptions {
 /// soon as that is over, or that is waited for (`on_time`).
 ///
 /// A part that cannot be written is a warning; the checkpoint is dropped, those before it stay, and the next is tried.
+/// Where the disk is full, the oldest checkpoint goes first, as long as a newer whole one stays, and the parts are
+/// written once more; from then on fewer are kept.
 class Checkpointer {
  public:
   /// Makes the directory, keeps it for this run (FolderLock), and sees by a token that all ranks look at the same one
@@ -92,6 +94,11 @@ class Checkpointer {
   void check_directory();
   void settle(bool failed);
   void settle_under_way();
+  [[nodiscard]] bool write_in_freed_room();
+  [[nodiscard]] bool parts_lack_room();
+  [[nodiscard]] std::vector<std::string> failures_of_parts();
+  void warn_not_written(std::uint64_t step, const std::string& why);
+  void tell_removed();
   void hear_of_publication();
   void wait_for_all(const std::function<bool()>& done);
 

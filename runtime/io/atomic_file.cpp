@@ -19,8 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ResourceError cannot_write(const Place& place, int error) {
-  return ResourceError("cannot write " + place.path().string() + ": " + std::strerror(error));
+[[noreturn]] void refuse_write(const Place& place, int error) {
+  const std::string text = "cannot write " + place.path().string() + ": " + std::strerror(error);
+  if (is_no_room(error)) throw NoRoomError(text);
+  throw ResourceError(text);
 }
 
 /// Makes what was done in `folder` last. A file system that cannot do it is left alone.
@@ -40,6 +42,8 @@ void inherit(int file, const struct stat& old) {
 }
 
 }  // namespace
+
+bool is_no_room(int error) noexcept { return error == ENOSPC || error == EDQUOT; }
 
 AtomicFile::AtomicFile(const fs::path& path)
     : place_(std::make_unique<Place>(path)), file_(std::make_unique<Descriptor>()) {
@@ -61,13 +65,15 @@ void AtomicFile::make_part() {
   const mode_t mode = old ? old->st_mode & (ours ? 0777 : 0666) : 0666;  // of which the umask takes its share
   *file_ =
       Descriptor(::openat(place_->folder(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!file_->open() && is_no_room(errno))
+    throw NoRoomError("cannot create " + place_->path().string() + ": " + std::strerror(errno));
   if (!file_->open()) throw place_->cannot_create(errno);
   part_ = std::move(part);
   if (ours) inherit(file_->number(), *old);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  if (const int error = write_all(file_->number(), bytes); error != 0) throw cannot_write(*place_, error);
+  if (const int error = write_all(file_->number(), bytes); error != 0) refuse_write(*place_, error);
 }
 
 void AtomicFile::commit() {
@@ -78,7 +84,7 @@ void AtomicFile::commit() {
   const int folder = place_->folder();
   if (::fsync(file_->number()) != 0 || file_->close() != 0 ||
       ::renameat(folder, part_.c_str(), folder, place_->name().c_str()) != 0)
-    throw cannot_write(*place_, errno);
+    refuse_write(*place_, errno);
   part_.clear();
   synchronise(folder, ".");
 }
@@ -87,10 +93,15 @@ void synchronise_folder(const fs::path& folder) { synchronise(AT_FDCWD, folder.e
 
 void check_creatable(const fs::path& path) {
   const Place place(path);
-  if (!place.is_special())
+  if (place.is_special()) {
+    if (::faccessat(place.folder(), place.name().c_str(), W_OK, AT_EACCESS) != 0) throw place.cannot_create(errno);
+    return;
+  }
+  try {
     static_cast<void>(AtomicFile(path));
-  else if (::faccessat(place.folder(), place.name().c_str(), W_OK, AT_EACCESS) != 0)
-    throw place.cannot_create(errno);
+  } catch (const NoRoomError& error) {
+    throw InputError(error.what());
+  }
 }
 
 }  // namespace ronda

@@ -6,10 +6,20 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/core/error.hpp>
+
 namespace ronda {
 
 class Descriptor;
 class Place;
+
+/// The disk is full, or the user's share of it.
+class NoRoomError : public ResourceError {
+ public:
+  using ResourceError::ResourceError;
+};
+/// Whether errno says so.
+[[nodiscard]] bool is_no_room(int error) noexcept;
 
 /// A file that appears whole or not at all: written beside its place as FILE.part.TOKEN, synchronised, renamed by
 /// `commit`; without a commit the part is removed and what was there before stays. A place that is no regular file (a
@@ -21,13 +31,13 @@ class Place;
 /// user's is never replaced by a wider one, and a new one is as wide as the umask lets it be.
 class AtomicFile {
  public:
-  /// Throws InputError where the file cannot be created, or the way there is another user's link.
+  /// Throws InputError where the file cannot be created, or the way there is another user's link; NoRoomError.
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Throw ResourceError where the disk does not take it.
+  /// Throw ResourceError where the disk does not take it, NoRoomError where it is full.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void commit();

@@ -42,9 +42,9 @@ inline void write_sample(const std::filesystem::path& directory, std::uint64_t s
   SampleStates sample(static_cast<float>(step));
   Snapshot snapshot(sample.states());
   snapshot.take();
-  CheckpointWriter writer(directory, "token", 0, {});
+  CheckpointWriter writer(directory, keep, "token", 0, {});
   writer.write_part(snapshot, step);
-  writer.publish(sample_manifest(step), keep);
+  writer.publish(sample_manifest(step));
 }
 
 }  // namespace ronda::test

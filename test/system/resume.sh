@@ -300,3 +300,22 @@ END
   expect_summary steps 300
 }
 ((EUID != 0)) || ! unshare --mount true 2>/dev/null || aside full_disk
+
+# A disk with room for as many checkpoints as are kept, and not for one more: the oldest goes first.
+tight_disk() {
+  mkdir "$work/disk"
+  cat >"$work/tight" <<END
+mount -t tmpfs -o size=2600K none "$work/disk" || exit 77
+mpirun -n 3 "$apps/mnist_mlp" --steps 160 --checkpoint-dir "$work/disk/c" --checkpoint-every 20
+status=\$?
+"$apps/ronda_checkpoint" verify "$work/disk/c"
+exit \$status
+END
+  what='a disk with room for three checkpoints'
+  run unshare --mount bash "$work/tight"
+  expect_status 0
+  expect 'a warning, once' test "$(grep -c '^ronda: warning: .*no room for another checkpoint: .*step-[0-9]* is removed, and 2 are kept' "$work/err")" -eq 1
+  expect 'every checkpoint to be written' test "$(grep -c 'was not written' "$work/err")" -eq 0
+  expect 'two whole ones, the last among them' test "$(grep -c ', whole$' "$work/out")" -eq 2
+}
+((EUID != 0)) || ! unshare --mount true 2>/dev/null || aside tight_disk
