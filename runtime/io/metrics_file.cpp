@@ -206,9 +206,15 @@ void MetricsFile::write_buffer() {
   write({buffer_.data(), std::exchange(used_, 0)});
 }
 
+/// What was written of lines that do not fit is cut off: the file has whole lines.
 void MetricsFile::write(std::string_view text) {
-  if (const int error = write_all(file_->number(), std::as_bytes(std::span(text))); error != 0)
-    throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(error));
+  struct stat before {};
+  const bool known = regular_ && ::fstat(file_->number(), &before) == 0;
+  const int error = write_all(file_->number(), std::as_bytes(std::span(text)));
+  if (error == 0) return;
+  if (known) static_cast<void>(!::ftruncate(file_->number(), before.st_size));
+  last_.clear();
+  throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(error));
 }
 
 }  // namespace ronda

@@ -37,7 +37,8 @@ class MetricsFile final : public EventSink {
   void on_step(const StepReport& report) override;
   void on_checkpoint(std::uint64_t) override { flush(); }
   void on_epoch(const EpochReport& report) override;
-  /// All lines so far. Throws ResourceError where the disk does not take it.
+  /// All lines so far. Throws ResourceError where the disk does not take them, as on_step and on_epoch do; the file
+  /// ends with a whole line then, and later lines are lost.
   void flush();
 
  private:

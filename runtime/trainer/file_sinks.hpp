@@ -7,8 +7,10 @@
 
 namespace ronda {
 
-/// The files that the options ask for and that are written as training goes, opened. Not collective: rank 0's. Throws
-/// InputError where one cannot be created.
-[[nodiscard]] std::vector<std::unique_ptr<EventSink>> open_file_sinks(const TrainingOptions& options);
+/// The files that the options ask for and that are written as training goes, opened. One that cannot be written later
+/// is a warning, and gets nothing more. Not collective: rank 0's. Throws InputError where one cannot be created.
+/// @param warned  outlives the files
+[[nodiscard]] std::vector<std::unique_ptr<EventSink>> open_file_sinks(const TrainingOptions& options,
+                                                                      EventSink& warned);
 
 }  // namespace ronda

@@ -179,7 +179,7 @@ TrainingSetup Trainer::prepare(const FitData& data) {
 void Trainer::open_files(const TrainingOptions& options) {
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0 || strategy_) return;
-    files_ = open_file_sinks(options);
+    files_ = open_file_sinks(options, sink_);
     for (const auto& file : files_) sink_.add(*file);
   });
 }

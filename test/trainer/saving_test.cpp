@@ -143,6 +143,18 @@ TEST_CASE("a rollback goes to the last step that was due: each of them is saved"
   CHECK(steps_in(folder.path).size() == steps);
 }
 
+TEST_CASE("a record that cannot be written is one warning, and the training goes on") {
+  TrainingOptions options;
+  options.metrics = "/dev/full";
+  Notes notes;
+  Training training(options, &notes);
+  training.fit();
+  CHECK(training.trainer.statistics().steps() == steps);
+  if (!first()) return;
+  REQUIRE(notes.warnings.size() == 1);
+  require_mentions(notes.warnings[0], {"/dev/full", "No space left", "goes on"});
+}
+
 TEST_CASE("a wish to end that comes before the first step ends the run before it plans") {
   const SharedFolder folder;
   TrainingOptions options = saving_in(folder);
