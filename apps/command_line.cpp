@@ -174,7 +174,7 @@ bool CommandLine::parse(int argc, char** argv) {
   if (const CLI::Option* config = app_->get_config_ptr(); config->count() > 0)
     note_data_file(config->as<std::string>());
   for (const auto& check_more : checks_) check_more();
-  if (!training.checkpoint_dir.empty()) stop_signals.emplace();
+  stop_signals.emplace(training.checkpoint_dir.empty() ? StopSignals::Taken::warnings : StopSignals::Taken::all);
   return true;
 }
 

@@ -54,7 +54,7 @@ class CommandLine {
   TrainingOptions training;
   WorldOptions world;
   bool quiet = false, verbose = false;
-  /// From the end of parse on, where the training is saved: signals that ask for its end are heard of from the start.
+  /// From the end of parse on: signals that ask for an early end of the training.
   std::optional<StopSignals> stop_signals;
 
  private:

@@ -1,6 +1,7 @@
 #include <ronda/runtime/trainer/stop_signals.hpp>
 
 #include <atomic>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -18,17 +19,18 @@ void note(int signal) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(Taken taken) {
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+  const std::vector<int> signals = taken == Taken::all ? std::vector{SIGTERM, SIGUSR1, SIGINT} : std::vector{SIGUSR1};
+  for (const int signal : signals) sigaction(signal, &action, &before_[signal]);
 }
 
 StopSignals::~StopSignals() {
   if (received()) return;
-  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
 }
 
 bool StopSignals::received() const noexcept { return signalled.load(std::memory_order_relaxed); }

@@ -1,6 +1,6 @@
 #pragma once
-#include <array>
 #include <csignal>
+#include <map>
 
 namespace ronda {
 
@@ -8,9 +8,13 @@ namespace ronda {
 /// takes no signals. One at a time, made before anything that takes long. From the first such signal on, all further
 /// ones are ignored to the end of the process, so that nothing disturbs the saving; but a second SIGINT, which is a
 /// person at a keyboard, ends the process at once. Without a signal, destroying this object gives them back.
+///
+/// A training that is not saved takes SIGUSR1 alone, which schedulers send ahead of the end: it cannot end in good
+/// order, and should not end by a warning. SIGTERM and SIGINT end it, as any process.
 class StopSignals {
  public:
-  StopSignals();
+  enum class Taken : unsigned char { all, warnings };
+  explicit StopSignals(Taken taken = Taken::all);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -20,8 +24,7 @@ class StopSignals {
   void ignore_from_now_on() const noexcept;
 
  private:
-  static constexpr std::array<int, 3> signals{SIGTERM, SIGUSR1, SIGINT};
-  std::array<struct sigaction, signals.size()> before_{};
+  std::map<int, struct sigaction> before_;  ///< by signal
 };
 
 }  // namespace ronda

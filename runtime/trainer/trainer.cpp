@@ -13,6 +13,7 @@
 #include <ronda/runtime/trainer/hooks/callbacks.hpp>
 #include <ronda/runtime/trainer/hooks/early_stopping.hpp>
 #include <ronda/runtime/trainer/hooks/injected_faults.hpp>
+#include <ronda/runtime/trainer/hooks/leave_unsaved.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
 #include <ronda/runtime/trainer/hooks/pruning.hpp>
 #include <ronda/runtime/trainer/hooks/rate_reduction.hpp>
@@ -273,6 +274,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   EarlyStopping early_stopping;
   Shares shares;
   Audit audit;
+  LeaveUnsaved leave_unsaved;
   Results results;
   const Metrics metrics = checked_metrics();
   std::vector<Hook*> hooks;
@@ -287,6 +289,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
   if (setup.options.audit_every > 0) hooks.push_back(&audit);
   if (saving != nullptr) hooks.push_back(saving);
+  if (saving == nullptr && setup.options.leave) hooks.push_back(&leave_unsaved);
   hooks.push_back(&results);
   TrainingRun run({.world = world_,
                    .setup = setup,

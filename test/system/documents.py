@@ -51,6 +51,9 @@ NOT_RUN = {
     "sbatch scripts/slurm/srun.sbatch build/release/apps/mnist_cnn --epochs 5": NEEDS_SLURM,
     "sbatch scripts/slurm/srun.sbatch build/release/apps/mnist_cnn --checkpoint-dir run/checkpoints --checkpoint-every 10m "
     "--resume": NEEDS_SLURM,
+    "sbatch --array=1-8 scripts/slurm/srun.sbatch build/release/apps/mnist_cnn --seed %a --checkpoint-dir run/%a --resume "
+    "--summary-json run/%a.json": NEEDS_SLURM,
+    'srun … --seed "$SLURM_ARRAY_TASK_ID"': NO_COMMAND,
     "srun --mpi=pmix": NO_COMMAND,
     "srun --mpi=list": NO_COMMAND,
     "srun …": NO_COMMAND,

@@ -20,11 +20,12 @@ export OMPI_MCA_btl=^ofi # over the network
 cat >"$work/submit" <<'END'
 job=$(sbatch --parsable "$@") || exit
 while [[ -n $(squeue --noheader --jobs="$job") ]]; do sleep 0.2; done
-exit "$(scontrol show job "$job" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p')"
+exit "$(scontrol show job "$job" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p' | sort -n | tail -n 1)"
 END
 submit() { # submit OPTION… SCRIPT ARGUMENT…: two nodes of two ranks; what the job says goes to $work/out and $work/err
   what="sbatch ${*/#$apps\//}"
   rm -f "$work/summary.json"
+  touch "$work/job.out" "$work/job.err"
   run bash "$work/submit" --ntasks-per-node=2 --output="$work/job.out" --error="$work/job.err" "$@"
   mv "$work/job.out" "$work/out"
   mv "$work/job.err" "$work/err"
@@ -61,6 +62,42 @@ for script in mpirun srun; do
   expect 'to have gone on' grep -q 'going on from .*/step-120' "$work/err"
   [[ -n $hash && $(summary parameter_hash) == "$hash" ]] || fail "parameters $(summary parameter_hash), expected $hash"
 done
+
+# A training that is not saved takes the signal ahead of the end for a warning.
+for script in mpirun srun; do
+  batch=
+  [[ $script == srun ]] || batch=--batch # where that script asks for it
+  rm -f "$work/metrics"
+  (
+    until [[ -s $work/metrics ]]; do sleep 0.1; done
+    scancel $batch --signal=USR1 "$(squeue --noheader --format=%i)"
+  ) &
+  submit "$scripts/$script.sbatch" "$apps/mnist_mlp" --quiet --steps 100 --metrics "$work/metrics" --inject slow@1:0
+  expect_status 0
+  expect 'a warning' test "$(grep -c '^ronda: warning: .*nothing of it is saved without --checkpoint-dir' "$work/err")" -eq 1
+  expect 'all steps' test "$(wc -l <"$work/metrics")" -eq 100
+done
+
+# From any folder: the script's own repository has the default program, and what is not there is said.
+mkdir -p "$work/repository/scripts/slurm" "$work/repository/build/release/apps"
+cp "$scripts/srun.sbatch" "$work/repository/scripts/slurm"
+printf '#!/bin/sh\ntouch "%s/ran"\n' "$work" >"$work/repository/build/release/apps/mnist_cnn"
+chmod +x "$work/repository/build/release/apps/mnist_cnn"
+submit --chdir=/ "$work/repository/scripts/slurm/srun.sbatch"
+expect_status 0
+expect 'the default program' test -e "$work/ran"
+submit --chdir="$work" "$scripts/srun.sbatch" apps/nothing
+expect_status 2
+expect 'the path told' grep -q "no program apps/nothing in $work" "$work/err"
+
+# Each task of an array has its own seed and folder, and goes back into the queue by itself.
+submit --array=1-2 --output="$work/task.%a" --error="$work/task.%a" "$scripts/srun.sbatch" "$apps/mnist_softmax" --steps 10 --seed %a --checkpoint-dir "$work/array.%a" \
+  --resume --inject stop@5:0 --summary-json "$work/summary.%a.json"
+expect_status 0
+for task in 1 2; do
+  expect 'to have ended early and gone on, once' test "$(grep -c 'ended after step 5 of 10, saved' "$work/task.$task")$(grep -c 'going on from .*/step-5:' "$work/task.$task")" = 11
+done
+expect 'another training each' test "$(grep -h parameter_hash "$work"/summary.[12].json | sort -u | wc -l)" -eq 2
 
 # ronda_run takes the allocation's hosts, reaches them by srun, and starts again what has lost a rank.
 cat >"$work/launcher" <<END

@@ -92,6 +92,23 @@ TEST_CASE("the first signal is a wish, whichever it is; a second SIGINT ends at 
   CHECK(status_after({SIGTERM, SIGINT, SIGINT}) == -SIGINT);
 }
 
+TEST_CASE("a training that is not saved takes a scheduler's warning, and no other signal") {
+  const auto ended_by = [](int signal) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const StopSignals listening(StopSignals::Taken::warnings);
+      raise(signal);
+      _exit(listening.received() ? 75 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  };
+  CHECK(ended_by(SIGUSR1) == 75);
+  CHECK(ended_by(SIGTERM) == -SIGTERM);
+  CHECK(ended_by(SIGINT) == -SIGINT);
+}
+
 TEST_CASE("signals are wishes, and given back where none came") {
   struct sigaction before {};
   sigaction(SIGTERM, nullptr, &before);

@@ -155,6 +155,19 @@ TEST_CASE("a record that cannot be written is one warning, and the training goes
   require_mentions(notes.warnings[0], {"/dev/full", "No space left", "goes on"});
 }
 
+TEST_CASE("a training that is not saved says that it cannot end early, and goes on") {
+  TrainingOptions options;
+  options.leave = [] { return true; };
+  Notes notes;
+  Training training(options, &notes);
+  training.fit();
+  CHECK_FALSE(training.trainer.left());
+  CHECK(training.trainer.statistics().steps() == steps);
+  if (!first()) return;
+  REQUIRE(notes.warnings.size() == 1);
+  require_mentions(notes.warnings[0], {"nothing of it is saved without .checkpoint_dir", "continues"});
+}
+
 TEST_CASE("a wish to end that comes before the first step ends the run before it plans") {
   const SharedFolder folder;
   TrainingOptions options = saving_in(folder);

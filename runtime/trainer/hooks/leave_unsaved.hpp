@@ -1,0 +1,21 @@
+#pragma once
+#include <ronda/runtime/trainer/training_run.hpp>
+
+namespace ronda {
+
+/// Warns, once, where a training is asked to end early (TrainingOptions::leave) and has no folder of checkpoints: it
+/// could not be resumed, so it continues.
+class LeaveUnsaved final : public Hook {
+ public:
+  void before_step(TrainingRun& run, StepFlags& /*flags*/) override {
+    if (warned_ || !run.options().leave()) return;
+    warned_ = true;
+    run.sink().on_warning(
+        "the training is asked to end early, and nothing of it is saved without .checkpoint_dir: it continues");
+  }
+
+ private:
+  bool warned_ = false;
+};
+
+}  // namespace ronda
