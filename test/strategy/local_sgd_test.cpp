@@ -371,6 +371,26 @@ TEST_CASE("a step that tells of a save leaves nothing to be told, and what was a
   CHECK(told == 1);
 }
 
+TEST_CASE("a rank that asks to leave is heard long before the synchronisation, by all after the same step") {
+  const MemoryDataset data = images(400);
+  for (const std::size_t fragments : {1, 2}) {
+    DeviceRun run(everybody(), nullptr, mlp(), data,
+                  local_set({.synchronise_every = 1'000'000, .fragments = fragments}));
+    run.steps(20);
+    const std::uint64_t before = run.strategy.updates();
+    StepFlags flags;
+    if (world().rank() + 1 == world().size()) flags.leave = 1;
+    run.strategy.raise(flags);
+    StepResult result = run.step();
+    while (result.flags.leave == 0 && run.strategy.updates() < before + 100'000) result = run.step();
+    CHECK(result.flags.leave == 1);
+    CHECK(result.weight > 0);
+    CHECK(on_all_ranks(equal_on_ranks(run.parameters())));
+    const auto texts = world().communicator().gather_texts(std::to_string(run.strategy.updates()));
+    CHECK(std::ranges::all_of(texts, [&](const std::string& text) { return text == texts.front(); }));
+  }
+}
+
 TEST_CASE("all ranks hear of parameters that one of them lost") {
   const MemoryDataset data = images(400);
   DeviceRun run(everybody(), nullptr, mlp(), data, local_set({.synchronise_every = 2}));

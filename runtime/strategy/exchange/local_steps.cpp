@@ -3,6 +3,7 @@
 #include <ronda/core/finite.hpp>
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 
+#include <limits>
 #include <utility>
 
 namespace ronda {
@@ -15,6 +16,9 @@ FusionOptions options_of_changes(FusionOptions options, Compression compression)
   options.dtype = DType::float32;
   return options;
 }
+
+/// Fragments synchronise all at once where that is asked for alone.
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 /// After such a step replicas are read, or there is no later one: nothing may be left to be told.
 bool asks_for_all(const StepFlags& flags) noexcept { return flags.stop + flags.leave + flags.save > 0; }
@@ -52,7 +56,8 @@ LocalSteps::LocalSteps(Communicator communicator, const std::vector<GradientSlot
       slots_(slots),
       arena_(replica.dense_arena()),
       changes_memory_(communicator_.allocate(replica.plan().arena_bytes, Memory::node_shared)),
-      deltas_(communicator_, slots, changes_memory_, options_of_changes(options, local.delta_compression)) {
+      deltas_(communicator_, slots, changes_memory_, options_of_changes(options, local.delta_compression)),
+      leave_(communicator_) {
   agree(communicator_, [&] {
     outer_ = std::make_unique<OuterStep>(local, static_cast<std::size_t>(communicator_.size()), arena_.count);
   });
@@ -74,10 +79,15 @@ void LocalSteps::begin() {
 
 /// The sums are complete before the first gradient is.
 void LocalSteps::mark_ready(ParameterId id, Stream& stream) {
-  if (local_ && fragments_) fragments_->poll();
-  if (local_) return;
+  if (local_) return poll();
   if (!std::exchange(shown_, true)) mirrored_->sums() = sums();
   mirrored_->mark_ready(id, stream);
+}
+
+/// Lets what is in flight between ranks make progress.
+void LocalSteps::poll() {
+  leave_.poll();
+  if (fragments_) fragments_->poll();
 }
 
 void LocalSteps::reduce(Sums wanted, Stream& stream) {
@@ -96,12 +106,15 @@ void LocalSteps::publish(UpdateOutcome* outcome, Stream& stream) {
   }
   if (outcome->applied == 0) ++outcome->updates;  // all ranks count alike, and have one schedule
   updates_ = outcome->updates;
+  const bool asks_to_leave = sums().flags.leave > 0;
   own_.count(sums(), *outcome, updates_);
   ++steps_;
   average_differs_ = states_differ_ = true;
   told_ = late_own_;
-  if (!asked && fragments_) return publish_fragments(*outcome, stream);
-  if (asked || steps_ == local_options_.synchronise_every) return agree_on_all({}, *outcome, stream);
+  const std::uint64_t period = local_options_.synchronise_every;
+  const bool all = asked || leave_.after_step(asks_to_leave, steps_, fragments_ ? never : period);
+  if (!all && fragments_) return publish_fragments(*outcome, stream);
+  if (all || steps_ == period) return agree_on_all({}, *outcome, stream);
   tell_nothing(*outcome, stream);
 }
 
@@ -154,6 +167,7 @@ void LocalSteps::mark_all(Stream& stream) {
 }
 
 void LocalSteps::synchronise(Stream& stream) {
+  leave_.finish();
   const Range whole{0, arena_.count};
   outer_->measure(values(), changes(), whole, stream.threads());
   mark_all(stream);
@@ -187,6 +201,7 @@ void LocalSteps::take_mean_of_average() {
 }
 
 void LocalSteps::set_updates(std::uint64_t updates) {
+  leave_.finish();
   if (fragments_) fragments_->drop_all(replica_.stream());
   updates_ = updates;
   steps_ = 0;

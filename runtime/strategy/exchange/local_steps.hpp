@@ -9,6 +9,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/fragments.hpp>
+#include <ronda/runtime/strategy/exchange/leave_notice.hpp>
 #include <ronda/runtime/strategy/exchange/outer_step.hpp>
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
@@ -29,7 +30,7 @@ void require_local_steps(const Replica& replica);
 ///
 /// The mean weights all ranks alike, also one that had no samples. All ranks compute it from the same sums, so that
 /// they have the same bits then. The step's sums travel with the changes; until then a rank knows its own alone, and a
-/// step tells nothing.
+/// step tells nothing. Ranks synchronise earlier where one of them asks to leave (LeaveNotice).
 ///
 /// With `fragments` this holds for a fragment at a time (Fragments), and for all of them where a synchronisation is
 /// asked for, or where a step tells that a rank asked to stop or to save.
@@ -76,6 +77,7 @@ class LocalSteps final : public GradientExchange {
   void mark_all(Stream& stream);
   void synchronise(Stream& stream);
   void take_mean_of_average();
+  void poll();
   [[nodiscard]] float* values() const noexcept { return arena_.values; }
   [[nodiscard]] float* changes() const noexcept { return reinterpret_cast<float*>(changes_memory_.data()); }
 
@@ -87,6 +89,7 @@ class LocalSteps final : public GradientExchange {
   Buffer changes_memory_;  ///< of this rank, then of all
   FusionBuffer deltas_;    ///< of all parameters at once; also has the control block
   std::unique_ptr<OuterStep> outer_;
+  LeaveNotice leave_;
   std::unique_ptr<Fragments> fragments_;         ///< null where all parameters synchronise at once
   std::unique_ptr<BucketedAllreduce> mirrored_;  ///< null where no step is mirrored
 
