@@ -34,7 +34,11 @@ struct LocalTraining {
   explicit LocalTraining(TrainingOptions options, std::uint64_t length = 3)
       : trainer(world(), model, loss, of_epochs(small(std::move(options)), length)) {
     trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
-    trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
+    trainer.add({.step =
+                     [this](const StepReport& report) {
+                       told.push_back({report.loss, report.metric});
+                     },
+                 .epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
   }
   void fit() { result = trainer.fit(data, data); }
   std::string hash() { return trainer.strategy().parameter_hash(); }
@@ -49,6 +53,7 @@ struct LocalTraining {
   Trainer trainer;
   Evaluation result;
   std::vector<EpochReport> epochs;
+  std::vector<std::pair<double, double>> told;  ///< each step's loss and metric
 };
 
 std::unique_ptr<LocalTraining> fitted(TrainingOptions options) {
@@ -160,6 +165,7 @@ TEST_CASE("a training that was ended and goes on has the bits of one that was no
       const auto resumed = fitted(options);
       CHECK(resumed->hash() == expected->hash());
       CHECK(resumed->result.loss == expected->result.loss);
+      CHECK(resumed->told == std::vector(expected->told.begin() + 6, expected->told.end()));
     }
 }
 

@@ -204,6 +204,7 @@ void LocalSteps::set_updates(std::uint64_t updates) {
   leave_.finish();
   if (fragments_) fragments_->drop_all(replica_.stream());
   updates_ = updates;
+  agreed_ = updates > 0;  // the loss of the last step is known
   steps_ = 0;
   own_ = late_own_ = told_ = {};
   late_ = {};
