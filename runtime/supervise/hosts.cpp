@@ -1,12 +1,15 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/supervise/hosts.hpp>
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <cstdint>
+#include <fstream>
+#include <map>
 #include <numeric>
-#include <set>
+#include <regex>
 #include <sstream>
 
 namespace ronda {
@@ -31,10 +34,11 @@ int whole_number(std::string_view text, const std::string& where) {
   return number;
 }
 
-/// Names go to ssh, srun and mpirun, for which a word that begins with '-' is an option.
+/// Names go to ssh, srun and mpirun, for which a word that begins with '-' is an option. A colon belongs to an IPv6
+/// address.
 std::string checked_name(std::string_view text, const std::string& where) {
   std::string_view name = text;
-  if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);  // an IPv6 address
+  if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
   const auto usual = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_' || c == ':';
@@ -42,20 +46,40 @@ std::string checked_name(std::string_view text, const std::string& where) {
   constexpr std::size_t longest = 255;
   if (name.empty() || name.size() > longest || name.starts_with('-') || !std::ranges::all_of(name, usual))
     throw InputError(where + ": '" + shown(text) +
-                     "' is no name of a host: expected letters, digits, '.', '_', ':' and '-', which is not the first");
-  return std::string(name);
+                     "' is no name of a host: expected letters, digits, '.', '_' and '-', which is not the first, or "
+                     "an IPv6 address");
+  std::string checked(name);
+  in6_addr address{};
+  if (name.find(':') != std::string_view::npos && inet_pton(AF_INET6, checked.c_str(), &address) != 1)
+    throw InputError(where + ": '" + shown(text) + "' is no name of a host and no IPv6 address");
+  return checked;
 }
 
-/// Each host once, and no more slots than can be counted.
-void check_list(const std::vector<Host>& hosts, const std::string& where) {
-  std::set<std::string_view> names;
+/// `NAME`, `NAME:SLOTS`, an IPv6 address, or `[ADDRESS]:SLOTS`.
+Host parse_host(std::string_view text, const std::string& where) {
+  const std::size_t close = text.starts_with('[') ? text.find(']') : std::string_view::npos;
+  const std::size_t colon = text.find(':', close == std::string_view::npos ? 0 : close);
+  const bool bare_address = close == std::string_view::npos && text.find(':') != text.rfind(':');
+  if (colon == std::string_view::npos || bare_address) return {checked_name(text, where), 1};
+  return {checked_name(text.substr(0, colon), where), whole_number(text.substr(colon + 1), where)};
+}
+
+/// Each host once, with the slots of all its entries, as mpirun counts them.
+std::vector<Host> merged(const std::vector<Host>& entries, const std::string& where) {
+  std::vector<Host> hosts;
+  std::map<std::string_view, std::size_t> places;
   std::int64_t slots = 0;
-  for (const Host& host : hosts) {
-    if (!names.insert(host.name).second) throw InputError(where + ": the host " + host.name + " comes twice");
-    slots += host.slots;
+  for (const Host& entry : entries) {
+    slots += entry.slots;
+    if (slots > most)
+      throw InputError(where + ": more than " + std::to_string(most) + " slots in all; give at most so many");
+    const auto [place, first] = places.emplace(entry.name, hosts.size());
+    if (first)
+      hosts.push_back(entry);
+    else
+      hosts[place->second].slots += entry.slots;
   }
-  if (slots > most)
-    throw InputError(where + ": " + std::to_string(slots) + " slots in all; expected at most " + std::to_string(most));
+  return hosts;
 }
 
 /// Calls `see` with each of the texts between separators.
@@ -69,6 +93,24 @@ void split(std::string_view text, char separator, const See& see) {
   }
 }
 
+/// Without the blanks around '=': `slots = 2` becomes `slots=2`.
+std::string with_joined_settings(const std::string& line) {
+  static const std::regex equals("[ \\t]*=[ \\t]*");
+  return std::regex_replace(line, equals, "=");
+}
+
+/// One of a hostfile's KEY=N; Open MPI has several names for the same.
+void read_setting(std::string_view word, Host& host, const std::string& where) {
+  const std::size_t equals = std::min(word.find('='), word.size());
+  std::string key(word.substr(0, equals));
+  std::ranges::replace(key, '-', '_');
+  const bool slots = key == "slots" || key == "count" || key == "cpu";
+  if (equals == word.size() || (!slots && key != "max_slots" && key != "slots_max"))
+    throw InputError(where + ": expected NAME slots=N, found '" + shown(word) + "'");
+  const int value = whole_number(word.substr(equals + 1), where);
+  if (slots) host.slots = value;
+}
+
 }  // namespace
 
 std::string checked_host(std::string_view name) { return checked_name(name, "the hosts"); }
@@ -77,13 +119,10 @@ std::vector<Host> parse_hosts(std::string_view list) {
   const std::string where = "the hosts '" + shown(list) + "'";
   std::vector<Host> hosts;
   split(list, ',', [&](std::string_view entry) {
-    const std::size_t colon = entry.find(':', entry.starts_with('[') ? entry.find(']') : 0);
-    if (entry.substr(0, colon).empty()) throw InputError(where + ": expected NAME or NAME:SLOTS between commas");
-    const int slots = colon == std::string_view::npos ? 1 : whole_number(entry.substr(colon + 1), where);
-    hosts.push_back({checked_name(entry.substr(0, colon), where), slots});
+    if (entry.empty()) throw InputError(where + ": expected NAME or NAME:SLOTS between commas");
+    hosts.push_back(parse_host(entry, where));
   });
-  check_list(hosts, where);
-  return hosts;
+  return merged(hosts, where);
 }
 
 std::vector<Host> read_hostfile(const std::filesystem::path& path) {
@@ -93,21 +132,15 @@ std::vector<Host> read_hostfile(const std::filesystem::path& path) {
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     const std::string where = path.string() + ", line " + std::to_string(number);
-    std::istringstream words(line.substr(0, line.find('#')));
-    Host host;
-    if (!(words >> host.name)) continue;
-    host.name = checked_name(host.name, where);
-    for (std::string word; words >> word;) {
-      constexpr std::string_view key = "slots=";
-      if (word.starts_with("max_slots=")) continue;
-      if (!word.starts_with(key)) throw InputError(where + ": expected NAME slots=N, found '" + shown(word) + "'");
-      host.slots = whole_number(std::string_view(word).substr(key.size()), where);
-    }
+    std::istringstream words(with_joined_settings(line.substr(0, line.find('#'))));
+    std::string word;
+    if (!(words >> word)) continue;
+    Host host = parse_host(word, where);
+    while (words >> word) read_setting(word, host, where);
     hosts.push_back(std::move(host));
   }
   if (hosts.empty()) throw InputError("the hostfile " + path.string() + " names no host");
-  check_list(hosts, path.string());
-  return hosts;
+  return merged(hosts, path.string());
 }
 
 std::vector<int> parse_tasks_per_node(std::string_view text) {

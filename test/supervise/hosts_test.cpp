@@ -21,6 +21,37 @@ TEST_CASE("hosts are read as they are written") {
   CHECK(parse_tasks_per_node("2(x3),1") == std::vector<int>{2, 2, 2, 1});
 }
 
+TEST_CASE("hostfiles are read as mpirun reads them") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& text) {
+    write_file(folder / "hosts", text);
+    return read_hostfile(folder / "hosts");
+  };
+  CHECK(read("a\na\nb\na\n") == std::vector<Host>{{"a", 3}, {"b", 1}});  // a line per slot
+  CHECK(read("a slots=2\na\n") == std::vector<Host>{{"a", 3}});
+  for (const char* line :
+       {"slots = 2", "slots= 2", "slots =2", "slots\t=\t2", "count=2", "cpu=2", "slots=2 max-slots=4",
+        "slots=2 max_slots = 4", "slots-max=4 slots=2", "slots_max=4 slots=2\r"}) {
+    INFO(line);
+    CHECK(read(std::string("a ") + line + "\n") == std::vector<Host>{{"a", 2}});
+  }
+  CHECK(read("a:2\n[fe80::1]:3\nfe80::2\n") == std::vector<Host>{{"a", 2}, {"fe80::1", 3}, {"fe80::2", 1}});
+  for (const char* line :
+       {"a slots", "a slots=", "a =2", "a = 2", "a slots=2 max_slots=x", "a user=b", "a 2", "a:0", "a:"}) {
+    INFO(line);
+    CHECK_THROWS_AS(read(std::string(line) + "\n"), InputError);
+  }
+}
+
+TEST_CASE("a host that is named twice has the slots of both, and only an address has colons") {
+  CHECK(parse_hosts("a,b:2,a:3") == std::vector<Host>{{"a", 4}, {"b", 2}});
+  CHECK(parse_hosts("fe80::1,::1") == std::vector<Host>{{"fe80::1", 1}, {"::1", 1}});
+  for (const char* list : {"a:2:3", "[a:b]", "10.0.0.1:22:2", "x::y"}) {
+    INFO(list);
+    CHECK_THROWS_AS(parse_hosts(list), InputError);
+  }
+}
+
 TEST_CASE("what a command would take for an option, or a shell for more, is no name") {
   const TemporaryFolder folder;
   for (const char* name : {"-oProxyCommand=touch${IFS}x", "-", "--", "[-x]", "a;b", "$(a)", "a b", "a'", "`a`",
@@ -41,7 +72,7 @@ TEST_CASE("what a command would take for an option, or a shell for more, is no n
 TEST_CASE("more slots or hosts than can be counted are refused") {
   std::string list;
   for (int i = 0; i < 2048; ++i) list += (i == 0 ? "h" : ",h") + std::to_string(i) + ":1048576";
-  require_mentions(message_of<InputError>([&] { (void)parse_hosts(list); }), {"2147483648 slots"});
+  require_mentions(message_of<InputError>([&] { (void)parse_hosts(list); }), {"more than 1048576 slots"});
   std::string tasks = "1(x1048576)";
   for (int i = 0; i < 2000; ++i) tasks += ",1(x1048576)";
   CHECK_THROWS_AS(parse_tasks_per_node(tasks), InputError);
