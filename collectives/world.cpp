@@ -157,7 +157,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   const std::uint64_t priority = meet(original);
   auto reservation =
       MpiTurn::of_process().reserve(priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
-  auto turn = MpiTurn::of_process().take();
+  auto turn = MpiTurn::of_process().take_to_wait();
   auto all = mpi::Communicator::duplicate(original);
   share = share_cores(all);
   GroupLimits limits = limits_from(options, all);
@@ -176,7 +176,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   auto group = std::make_shared<Communicator::Group>(engine, std::move(all), limits, watched.ledger);
   inside.reset();
   call.reset();
-  turn.unlock();
+  if (turn.owns_lock()) turn.unlock();
   reservation.release();
   communicator.emplace(std::move(group));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;

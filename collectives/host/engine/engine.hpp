@@ -102,11 +102,11 @@ class Engine {
   /// Returns when `done`, which is asked again each time that something may have ended; it may start operations.
   void wait_until(FunctionRef<bool()> done);
 
-  /// Runs `work`, which calls MPI, while nobody else does. Where it waits for other ranks, these are known to have
-  /// come: nothing moves on meanwhile.
+  /// Runs `work`, whose calls of MPI wait for other ranks. Below MPI_THREAD_MULTIPLE no other thread calls MPI
+  /// meanwhile; then all these ranks must have arrived.
   template <class Work>
   auto inside_mpi(Work&& work) {
-    const auto turn = take_turn();
+    const auto turn = takes_turns() ? turn_.take_to_wait() : MpiTurn::Lock();
     const InsideMpi inside(recorder_.get());
     return work();
   }

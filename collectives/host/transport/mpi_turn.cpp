@@ -1,3 +1,4 @@
+#include <ronda/collectives/host/transport/mpi.hpp>
 #include <ronda/collectives/host/transport/mpi_turn.hpp>
 
 #include <algorithm>
@@ -7,6 +8,12 @@ namespace ronda {
 MpiTurn& MpiTurn::of_process() noexcept {
   static MpiTurn turn;
   return turn;
+}
+
+MpiTurn::Lock MpiTurn::take_to_wait() {
+  int level = MPI_THREAD_SINGLE;
+  mpi::check(MPI_Query_thread(&level), "MPI_Query_thread");
+  return level == MPI_THREAD_MULTIPLE ? Lock() : take();
 }
 
 MpiTurn::Lock MpiTurn::take_last() {
