@@ -117,6 +117,7 @@ std::string manifest_text(const CheckpointManifest& m) {
   Json json = {{"format", manifest_format}, {"version", CheckpointManifest::version}};
   json.update(progress_json(m));
   json["counters"] = m.counters;
+  if (!m.skipped_batches.empty()) json["skipped_batches"] = m.skipped_batches;
   if (!m.averaged.empty()) json["averaged"] = m.averaged;
   json["environment"] = m.environment;
   json["picks"] = m.picks;
@@ -158,6 +159,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
       .get_list("parts", m.parts, part_from);
   m.current = epoch_from(object.object("current"));
   if (object.has("last_metric")) object.get("last_metric", m.last_metric);
+  if (object.has("skipped_batches")) object.get("skipped_batches", m.skipped_batches);
   if (object.has("averaged")) object.get("averaged", m.averaged);
   if (object.has("hooks")) object.get("hooks", m.hooks);
   m.metric = {"accuracy", true};

@@ -32,6 +32,7 @@ struct CheckpointManifest {
   std::uint64_t step = 0;                                     ///< steps done, over all epochs
   std::uint64_t epoch = 1;                                    ///< the one under way, from 1
   std::uint64_t step_in_epoch = 0;                            ///< steps of it that are done
+  std::vector<std::uint64_t> skipped_batches;                 ///< of it, that no step took, though later ones were
   std::uint64_t updates = 0;                                  ///< steps that changed the parameters
   std::uint64_t samples = 0;                                  ///< of all steps, over all ranks
   double train_seconds = 0;                                   ///< of all steps

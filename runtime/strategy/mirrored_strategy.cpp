@@ -178,7 +178,13 @@ void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {
   replica_->compute(batch, pass, clock_);
 }
 
-StepResult MirroredStrategy::finish_step() { return count_step(queue_->finish(), *state_, clock_); }
+StepResult MirroredStrategy::finish_step() {
+  StepResult result = count_step(queue_->finish(), *state_, clock_);
+  const auto taken = exchange_->samples_taken();
+  result.samples_of = taken.step;
+  result.settled = taken.settled;
+  return result;
+}
 
 void MirroredStrategy::start(const Batch& batch) {
   if (batch.source() != nullptr && !keeps(*batch.source()))

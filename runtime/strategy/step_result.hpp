@@ -1,4 +1,7 @@
 #pragma once
+#include <cstddef>
+#include <optional>
+
 #include <ronda/core/event_sink.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/runtime/strategy/step_queue.hpp>
@@ -18,7 +21,11 @@ struct StepResult {
   bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
   double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
   StepFlags flags = {};      ///< how many ranks raised each
-  StepTimes times;           ///< without data
+  /// Where ranks step at their own pace: the step whose samples the gradients were of, by its number from
+  /// Strategy::samples_for. Empty: this step.
+  std::optional<std::size_t> samples_of = {};
+  bool settled = true;  ///< no rank computes samples of another step yet
+  StepTimes times;      ///< without data
 };
 
 /// Means of the sums, and the decision.

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <string>
+#include <tuple>
 
 namespace ronda {
 namespace {
@@ -49,12 +51,53 @@ void restore_states(const Resumption& resumption, const TrainingOptions& options
   if (decay == theirs.end() || decay->second == "0") strategy.state().restart_average();  // it has none to go on with
 }
 
+/// Throws InputError for numbers that no training writes.
+EpochBatches batches_of(const Resumption& resumption, std::uint64_t steps_per_epoch) {
+  const auto& [done, skipped] = std::tie(resumption.manifest.step_in_epoch, resumption.manifest.skipped_batches);
+  const std::uint64_t end = std::min(done, steps_per_epoch) + skipped.size();
+  if (skipped.empty()) return {done, {}};
+  if (done == 0 || end > steps_per_epoch || skipped.back() + 1 >= end ||
+      std::ranges::adjacent_find(skipped, std::greater_equal()) != skipped.end())
+    throw InputError(manifest_of(resumption.folder).string() + ": skipped_batches has " +
+                     std::to_string(skipped.size()) + " numbers that do not fit an epoch of " +
+                     std::to_string(steps_per_epoch) + " steps, " + std::to_string(done) +
+                     " of them done; take another checkpoint");
+  return {done, skipped};
+}
+
+/// The same epoch in batches of another size. A batch is left to take if no sample of it is done.
+/// @param left_out  samples that are not done, and in no such batch
+EpochBatches rebatched(const EpochBatches& theirs, std::uint64_t their_batch, const BatchPlan& plan,
+                       std::uint64_t& left_out) {
+  const std::uint64_t size = plan.size(), batch = plan.global_batch(), steps = plan.steps_per_epoch();
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> undone;  // samples, in ascending order
+  const auto add = [&](std::uint64_t begin, std::uint64_t end) {
+    if (!undone.empty() && undone.back().second == begin)
+      undone.back().second = end;
+    else if (begin < end)
+      undone.emplace_back(begin, end);
+  };
+  for (const std::uint64_t skipped : theirs.skipped())
+    add(skipped * their_batch, std::min(size, (skipped + 1) * their_batch));
+  const std::uint64_t their_steps = (size + their_batch - 1) / their_batch;
+  add(std::min(size, std::min(theirs.taken() + theirs.skipped().size(), their_steps) * their_batch), size);
+  std::vector<std::uint64_t> skipped;
+  std::uint64_t end = steps;  // one after the last batch that has a sample which is done
+  for (const auto& [from, to] : undone) {
+    const std::uint64_t first = (from + batch - 1) / batch, last = to == size ? steps : to / batch;
+    left_out += first < last ? first * batch - from + (to == size ? 0 : to - last * batch) : to - from;
+    if (to == size) end = std::min(first, steps);
+    for (std::uint64_t place = first; place < last && to != size; ++place) skipped.push_back(place);
+  }
+  return {end - skipped.size(), skipped};
+}
+
 /// And the updates to go on from.
 std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumption, const TrainingSetup& setup,
                                                        const BatchPlan& plan, EventSink& sink) {
   const CheckpointManifest& manifest = resumption.manifest;
   TrainingProgress progress{.step = manifest.step,
-                            .step_in_epoch = manifest.step_in_epoch,
+                            .batches = {},
                             .current = manifest.current,
                             .weight = manifest.weight,
                             .history = manifest.history,
@@ -67,18 +110,17 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
                             .hooks = manifest.hooks};
   std::uint64_t updates = manifest.updates;
   const std::uint64_t their_batch = global_batch_of(resumption);
+  progress.batches = batches_of(resumption, (plan.size() + their_batch - 1) / their_batch);
   if (their_batch != plan.global_batch()) {
-    // Steps are others now: what counts is how many samples of the epoch are done.
-    const std::uint64_t steps = (plan.size() + their_batch - 1) / their_batch;
-    const std::uint64_t done = std::min(manifest.step_in_epoch, steps) * their_batch;
-    progress.step_in_epoch =
-        std::min<std::uint64_t>((done + plan.global_batch() - 1) / plan.global_batch(), plan.steps_per_epoch());
-    if (const std::uint64_t begun = progress.step_in_epoch * plan.global_batch(); begun > done && begun <= plan.size())
-      sink.on_note(counted(static_cast<std::int64_t>(begun - done), "sample") +
+    // Steps are others now: what counts is which samples of the epoch are done.
+    std::uint64_t left_out = 0;
+    progress.batches = rebatched(progress.batches, their_batch, plan, left_out);
+    if (left_out > 0)
+      sink.on_note(counted(static_cast<std::int64_t>(left_out), "sample") +
                    " of this epoch are left out: with another global batch no step begins where the checkpoint ends");
-    progress.step = updates = progress.history.size() * plan.steps_per_epoch() + progress.step_in_epoch;
+    progress.step = updates = progress.history.size() * plan.steps_per_epoch() + progress.batches.taken();
   }
-  if (progress.history.size() + 1 != manifest.epoch || progress.step_in_epoch > plan.steps_per_epoch() ||
+  if (progress.history.size() + 1 != manifest.epoch || progress.batches.taken() > plan.steps_per_epoch() ||
       progress.step > setup.total_steps)
     throw InputError(resumption.folder.string() + " is at step " + std::to_string(progress.step) + ", in epoch " +
                      std::to_string(manifest.epoch) + "; this training ends after " +

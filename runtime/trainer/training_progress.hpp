@@ -7,21 +7,23 @@
 
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/batch_plan.hpp>
+#include <ronda/runtime/trainer/epoch_batches.hpp>
 
 namespace ronda {
 
 /// A place in a training to go back to.
 struct TrainingPosition {
-  std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
+  std::uint64_t step = 0, epoch = 1, updates = 0;
   double rate_factor = 1;
-  bool keeps_zeros = false;  ///< of weights that are pruned
-  Deal deal;                 ///< of the micro-batches
+  bool keeps_zeros = false;   ///< of weights that are pruned
+  Deal deal;                  ///< of the micro-batches
+  EpochBatches batches = {};  ///< of the epoch
 };
 
 /// How far a training has come: what a checkpoint remembers beside states.
 struct TrainingProgress {
   std::uint64_t step = 0;                                 ///< steps done, over all epochs
-  std::uint64_t step_in_epoch = 0;                        ///< of the epoch under way
+  EpochBatches batches = {};                              ///< that the steps of the current epoch have taken
   EpochReport current;                                    ///< the epoch under way: sums, not means, in train_*
   double weight = 0;                                      ///< of the samples these sums are over
   std::vector<EpochReport> history;                       ///< epochs that are over

@@ -72,7 +72,7 @@ void TrainingRun::train() {
   TrainingProgress& progress = parts_.progress;
   progress.current.epoch = progress.history.size() + 1;
   for (Hook* hook : parts_.hooks) hook->on_start(*this);
-  while ((progress.step < setup().total_steps || progress.step_in_epoch > 0) && !stopped_) {
+  while ((progress.step < setup().total_steps || progress.batches.taken() > 0) && !stopped_) {
     progress.current.epoch = progress.history.size() + 1;
     progress.current.epochs = setup().epochs;
     train_epoch();
@@ -86,8 +86,8 @@ void TrainingRun::train() {
 
 void TrainingRun::train_epoch() {
   TrainingProgress& progress = parts_.progress;
-  loader_.seek(progress.current.epoch, static_cast<std::size_t>(progress.step_in_epoch));
-  tells_ = progress.weight > 0 || progress.step_in_epoch > 0;
+  order_ = progress.batches;
+  tells_ = progress.weight > 0 || progress.batches.taken() > 0;
   for (;;) {
     if (may_begin())
       begin_step();
@@ -108,7 +108,7 @@ void TrainingRun::train_epoch() {
 bool TrainingRun::may_begin() const {
   const std::size_t begun = in_flight_.size();
   if (stopped_ || begun == parts_.strategy.max_in_flight() ||
-      progress().step_in_epoch + begun == loader_.plan().steps_per_epoch() || step() + begun == setup().total_steps)
+      progress().batches.taken() + begun == loader_.plan().steps_per_epoch() || step() + begun == setup().total_steps)
     return false;
   return begun == 0 ||
          std::ranges::none_of(parts_.hooks, [&](const Hook* hook) { return hook->settles_after(step() + begun); });
@@ -117,17 +117,18 @@ bool TrainingRun::may_begin() const {
 /// After the step that begins next: somebody else than steps reads them, or an epoch's sums are complete.
 bool TrainingRun::needs_equal_replicas() const {
   const std::size_t next = in_flight_.size() + 1;
-  return progress().step_in_epoch + next == loader_.plan().steps_per_epoch() || step() + next == setup().total_steps ||
+  return progress().batches.taken() + next == loader_.plan().steps_per_epoch() ||
+         step() + next == setup().total_steps ||
          std::ranges::any_of(parts_.hooks, [&](const Hook* hook) { return hook->needs_replicas_after(step() + next); });
 }
 
 void TrainingRun::begin_step() {
   Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0};
   Strategy& strategy = parts_.strategy;
-  const std::size_t place = static_cast<std::size_t>(progress().step_in_epoch) + in_flight_.size();
-  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());
+  const std::size_t place = static_cast<std::size_t>(progress().batches.taken()) + in_flight_.size();
+  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());  // by their number in `order_`
   const bool computes = samples.has_value() || newest_batch_ == nullptr;
-  if (samples) loader_.seek(progress().current.epoch, *samples);
+  if (samples) seek(progress().current.epoch, order_.batch(*samples));
   const auto next = [&]() -> const Batch& {
     if (!computes) return *newest_batch_;  // nobody looks at it
     const double asked = steady_seconds();
@@ -148,6 +149,10 @@ void TrainingRun::begin_step() {
   in_flight_.push_back(step);
 }
 
+void TrainingRun::seek(std::uint64_t epoch, std::uint64_t batch) {
+  loader_.seek(epoch, static_cast<std::size_t>(batch));
+}
+
 void TrainingRun::end_step() {
   const StepReport report = finish_step();
   for (Hook* hook : parts_.hooks) hook->after_step(*this, report);
@@ -164,9 +169,10 @@ StepReport TrainingRun::finish_step() {
   last_batch_ = begun.batch;
   in_flight_.erase(in_flight_.begin());
   TrainingProgress& progress = parts_.progress;
-  const auto in_epoch = static_cast<std::size_t>(progress.step_in_epoch);
+  const std::uint64_t batch = order_.batch(last_step_.samples_of.value_or(progress.batches.taken()));
   ++progress.step;
-  ++progress.step_in_epoch;
+  progress.batches.take(batch);
+  if (last_step_.settled) order_ = progress.batches;
   progress.last_loss = last_step_.loss;
   progress.last_metric = last_step_.metric;
   left_ = (left_ || last_step_.flags.leave > 0) && progress.step < setup().total_steps;
@@ -176,12 +182,12 @@ StepReport TrainingRun::finish_step() {
   EpochReport& epoch = progress.current;
   const StepReport report{.step = progress.step,
                           .epoch = epoch.epoch,
-                          .step_in_epoch = in_epoch + 1,
+                          .step_in_epoch = progress.batches.taken(),
                           .steps_in_epoch = loader_.plan().steps_per_epoch(),
                           .loss = last_step_.loss,
                           .metric = last_step_.metric,
                           .learning_rate = last_step_.learning_rate,
-                          .samples = loader_.plan().samples(in_epoch),
+                          .samples = loader_.plan().samples(static_cast<std::size_t>(batch)),
                           .seconds = last_end_ - start,
                           .times = last_step_.times};
   epoch.seconds += report.seconds;
@@ -258,7 +264,7 @@ void TrainingRun::end_epoch() {
   if (!progress.history.empty()) drop_matrices(progress.history.back());
   progress.history.push_back(report);
   progress.current.epoch = report.epoch + 1;
-  progress.step_in_epoch = 0;
+  progress.batches = {};
   progress.weight = 0;
   for (Hook* hook : parts_.hooks) hook->after_epoch(*this, report);
   if (!ending()) agree_to_stop();
@@ -291,22 +297,24 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   strategy.raise({});
   const Deal present = deal_;
   deal(from.deal);
-  loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
-  std::uint64_t in_epoch = from.step_in_epoch;
+  std::uint64_t epoch = from.epoch;
+  EpochBatches batches = from.batches;
   for (std::uint64_t step = from.step; step < progress().step; ++step) {
-    if (in_epoch == loader_.plan().steps_per_epoch()) {
+    if (batches.taken() == loader_.plan().steps_per_epoch()) {
       strategy.state().average_states();  // as at every epoch's end
-      in_epoch = 0;
+      batches = {};
+      ++epoch;
     }
-    ++in_epoch;
+    const std::uint64_t batch = batches.batch(batches.taken());
+    seek(epoch, batch);
+    batches.take(batch);
     for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro)
       strategy.accumulate(loader_.next());
     static_cast<void>(strategy.train_step(loader_.next()));
   }
-  const bool epoch_is_over = progress().current.epoch > from.epoch && progress().step_in_epoch == 0;
-  if (epoch_is_over && in_epoch > 0) strategy.state().average_states();
+  const bool epoch_is_over = progress().current.epoch > from.epoch && progress().batches.taken() == 0;
+  if (epoch_is_over && batches.taken() > 0) strategy.state().average_states();
   deal(present);
-  loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
   strategy.state().set_rate_factor(rate_factor);
   strategy.raise(raised);
   for (Hook* hook : parts_.hooks) hook->after_repeat(*this);
@@ -320,11 +328,11 @@ double TrainingRun::train_seconds() const noexcept { return statistics().seconds
 TrainingPosition TrainingRun::position() const noexcept {
   return {step(),
           progress().current.epoch,
-          progress().step_in_epoch,
           parts_.strategy.updates(),
           parts_.strategy.state().rate_factor(),
           parts_.strategy.state().keeps_zeros(),
-          deal_};
+          deal_,
+          progress().batches};
 }
 
 Evaluation TrainingRun::result() const {

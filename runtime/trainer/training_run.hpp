@@ -127,6 +127,7 @@ class TrainingRun {
   [[nodiscard]] bool may_begin() const;
   [[nodiscard]] bool needs_equal_replicas() const;
   void begin_step();
+  void seek(std::uint64_t epoch, std::uint64_t batch);
   void end_step();
   StepReport finish_step();
   void test_epoch();
@@ -148,6 +149,7 @@ class TrainingRun {
   double slowest_test_ = 0;
   std::uint64_t states_set_ = 0;
   Deal deal_;
+  EpochBatches order_;  ///< by which ranks choose the next batches: those taken by the last settled step and before
   bool stopped_ = false, left_ = false;
   bool tells_ = false;  ///< some step of this epoch had samples that count, or was not finite
   std::optional<Evaluation> result_;

@@ -53,6 +53,16 @@ void OwnPace::settle(Stream& stream) {
     traffic_.staleness[age] = static_cast<std::uint64_t>(counts[age]);
 }
 
+std::optional<std::size_t> OwnPace::samples_for(std::size_t step, std::size_t /*steps*/) { return step_ = step; }
+
+/// @param steps  before this one, since the last one that settled
+void OwnPace::end_step(const Record& record, std::uint64_t steps) {
+  differs_ = true;
+  asked_ = false;
+  settled_ = record.settles != 0;
+  if (how_.asynchronous) taken_samples_ = {step_ - steps + record.samples_of, settled_};
+}
+
 void OwnPace::gather_values(Stream& stream) {
   if (all_values_) stream.wait(all_values_->start(stream.record()));
 }

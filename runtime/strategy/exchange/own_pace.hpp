@@ -32,7 +32,9 @@ namespace ronda {
 /// batch smaller than the workers are many, is not one of the K.
 ///
 /// **Asynchronous.** A worker computes the samples of a step that nobody else computes: at first worker w those of step
-/// w, and after the step k that took its gradient those of step k + W, of W workers. So an epoch has each sample once.
+/// w, and after the step k that took its gradient those of step k + W, of W workers. Each record names the step whose
+/// samples its gradient was of. When a step settles, samples that were computed and not taken are numbered anew, with
+/// those of the steps to come (EpochBatches), so that an epoch has each sample once.
 /// With `max_staleness` S a worker that has pushed more than S times more often than the slowest is answered later.
 ///
 /// A step *settles* where a synchronisation is asked for, where a rank asks to stop or to save, or a number is not
@@ -45,6 +47,9 @@ class OwnPace : public GradientExchange {
                                        const std::vector<GradientSlot>& slots, const Replica& replica,
                                        const FusionOptions& options);
 
+  /// On every rank, before each step. A worker's also chooses its samples.
+  [[nodiscard]] std::optional<std::size_t> samples_for(std::size_t step, std::size_t steps) override;
+  [[nodiscard]] TakenSamples samples_taken() const noexcept override { return taken_samples_; }
   void synchronise_next() noexcept override { asked_ = true; }
   /// Throws LogicError where the last step did not settle.
   void settle(Stream& stream) override;
@@ -65,14 +70,16 @@ class OwnPace : public GradientExchange {
   struct Record {
     StepControl sums;  ///< of the gradients that it took; flags of all ranks
     UpdateOutcome outcome;
+    std::uint64_t samples_of = 0;  ///< asynchronous: the step whose samples it took, since the last one that settled
     std::uint64_t settles = 0;
   };
   /// From a worker to each server, after its gradients.
   struct Push {
-    StepControl sums;        ///< its own
-    std::uint64_t step = 0;  ///< since the last one that settled
-    std::uint64_t end = 0;   ///< of the epoch, counted likewise
-    std::uint64_t idle = 0;  ///< the epoch has no samples for it: there are no gradients
+    StepControl sums;              ///< its own
+    std::uint64_t step = 0;        ///< since the last one that settled
+    std::uint64_t samples_of = 0;  ///< asynchronous: the step whose samples it computed, counted likewise
+    std::uint64_t end = 0;         ///< of the epoch, counted likewise
+    std::uint64_t idle = 0;        ///< the epoch has no samples for it: there are no gradients
   };
   /// From a server to a worker, before records (the leader's) and values.
   struct Answer {
@@ -88,6 +95,8 @@ class OwnPace : public GradientExchange {
   static Tensor bytes_of(T& object) {
     return bytes_of(std::span(&object, 1));
   }
+  /// The step that is published now, whose number was given to `samples_for`, has this record.
+  void end_step(const Record& record, std::uint64_t steps);
   /// Collective over the servers: each has the values of all.
   void gather_values(Stream& stream);
   [[nodiscard]] std::size_t share_bytes(int rank) const {
@@ -104,6 +113,8 @@ class OwnPace : public GradientExchange {
   StepControl sums_;
   bool asked_ = false;    ///< for a synchronisation after this step
   bool settled_ = true;   ///< the last step, if there was one
+  std::size_t step_ = 0;  ///< of the epoch, as samples_for was given it last
+  TakenSamples taken_samples_;
   bool differs_ = false;  ///< servers know the average of their own shares, and workers none
   ServerTraffic traffic_;
   double exposed_seconds_ = 0;

@@ -221,13 +221,14 @@ void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
     spoiled_->set(outcome);
   }
   const bool settling = settles(*outcome);
+  Record record{.sums = sums_, .outcome = *outcome, .samples_of = steps(), .settles = settling ? 1U : 0U};
+  for (const auto& worker : workers_)
+    if (how_.asynchronous && worker->fate == Fate::taken) record.samples_of = worker->push.samples_of;
   note_fates();
-  records_.push_back({sums_, *outcome, settling ? 1U : 0U});
+  end_step(record, steps());
+  records_.push_back(record);
   if (settling) wait_for_all(stream);
   answer_all(settling, stream);
-  asked_ = false;
-  differs_ = true;
-  settled_ = settling;
   if (settling) {
     gather_values(stream);
     begin_anew();

@@ -42,6 +42,7 @@ void OwnPaceWorker::set_updates(std::uint64_t /*updates*/) {
 }
 
 std::optional<std::size_t> OwnPaceWorker::samples_for(std::size_t step, std::size_t steps) {
+  static_cast<void>(OwnPace::samples_for(step, steps));
   if (!known_.empty()) return std::nullopt;
   if (!how_.asynchronous) return step;
   const std::size_t place = step + static_cast<std::size_t>(next_ - steps_);
@@ -67,7 +68,7 @@ void OwnPaceWorker::reduce(Sums /*wanted*/, Stream& stream) {
 }
 
 void OwnPaceWorker::ask(Stream& stream) {
-  push_ = {sums_, steps_, end_, idle_ ? 1U : 0U};
+  push_ = {sums_, steps_, next_, end_, idle_ ? 1U : 0U};
   const bool pushes_gradients = !std::exchange(idle_, false);
   if (!pushes_gradients)
     pushes_.start_all(stream);  // a server has a place for them, and does not look
@@ -106,9 +107,7 @@ void OwnPaceWorker::publish(UpdateOutcome* outcome, Stream& /*stream*/) {
   const Record record = known_.front();
   known_.pop_front();
   *outcome = record.outcome;
-  differs_ = true;
-  asked_ = false;
-  settled_ = record.settles != 0;
+  end_step(record, steps_);
   ++steps_;
   if (settled_) begin_anew();
 }

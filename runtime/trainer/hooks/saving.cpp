@@ -22,7 +22,8 @@ CheckpointManifest manifest_of_run(TrainingRun& run) {
   m.application = run.options().application;
   m.ronda = version();
   m.epoch = progress.current.epoch;
-  m.step_in_epoch = progress.step_in_epoch;
+  m.step_in_epoch = progress.batches.taken();
+  m.skipped_batches = progress.batches.skipped();
   m.updates = run.strategy().updates();
   m.samples = run.samples();
   m.train_seconds = run.train_seconds();
