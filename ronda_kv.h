@@ -39,6 +39,8 @@ typedef struct ronda_kv_options {
                                 waits. Less than 0, as it is unless it is set: none waits */
   size_t part_bytes;         /* longer values are cut into parts; a multiple of 64. 0: 4 MiB */
   double communication_timeout; /* as in ronda_options */
+  size_t ahead_bytes;        /* of each worker's gradients that a server keeps for later rounds: a push beyond it waits.
+                                0: 256 MiB */
 } ronda_kv_options;
 
 /* A part of a value, for an update. */
@@ -80,7 +82,7 @@ ronda_status ronda_kv_serve(ronda_kv* store);
 
 /* The workers'. All give the same keys and sizes to ronda_kv_init. */
 ronda_status ronda_kv_init(ronda_kv* store, const char* key, const float* values, size_t count);
-/* Returns when the servers have the gradient. */
+/* Returns when the servers have the gradient, and no more than ahead_bytes of this worker's wait for later rounds. */
 ronda_status ronda_kv_push(ronda_kv* store, const char* key, const float* gradient, size_t count);
 /* In rounds: waits for the round that this worker has pushed to. */
 ronda_status ronda_kv_pull(ronda_kv* store, const char* key, float* values, size_t count);

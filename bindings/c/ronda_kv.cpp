@@ -67,6 +67,7 @@ ronda::KeyValueOptions store_options(const ronda_kv_options& options) {
   }
   if (options.max_staleness >= 0) result.max_staleness = static_cast<std::uint64_t>(options.max_staleness);
   if (options.part_bytes != 0) result.part_bytes = options.part_bytes;
+  if (options.ahead_bytes != 0) result.ahead_bytes = options.ahead_bytes;
   return result;
 }
 

@@ -26,7 +26,8 @@ class Options(ctypes.Structure):
     """ronda_kv_options: what they mean stands in ronda_kv.h."""
     _fields_ = [("size", ctypes.c_size_t), ("servers", ctypes.c_int), ("server_ranks", ctypes.POINTER(ctypes.c_int)),
                 ("asynchronous", ctypes.c_int), ("replicas_to_aggregate", ctypes.c_int), ("max_staleness", ctypes.c_int64),
-                ("part_bytes", ctypes.c_size_t), ("communication_timeout", ctypes.c_double)]
+                ("part_bytes", ctypes.c_size_t), ("communication_timeout", ctypes.c_double),
+                ("ahead_bytes", ctypes.c_size_t)]
 
 
 class Part(ctypes.Structure):

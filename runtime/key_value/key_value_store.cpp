@@ -19,7 +19,7 @@ std::string text_of_options(const KeyValueOptions& options) {
   return "servers " + servers + "\nasynchronous " + std::to_string(options.asynchronous) + "\nreplicas_to_aggregate " +
          std::to_string(options.replicas_to_aggregate) + "\nmax_staleness " +
          (options.max_staleness ? std::to_string(*options.max_staleness) : "none") + "\npart_bytes " +
-         std::to_string(options.part_bytes);
+         std::to_string(options.part_bytes) + "\nahead_bytes " + std::to_string(options.ahead_bytes);
 }
 
 /// A group of its own, so that its messages and the caller's are not mixed up.

@@ -33,6 +33,9 @@ struct KeyValueOptions {
   std::optional<std::uint64_t> max_staleness = {};
   /// Values of more bytes are cut into parts of at most so many; a multiple of 64.
   std::size_t part_bytes = std::size_t{4} << 20;
+  /// Bytes of a worker's gradients that each server keeps for later rounds, and that a worker sends without an answer:
+  /// a push beyond it waits. A server has at most twice as much of each worker, and one value.
+  std::size_t ahead_bytes = std::size_t{256} << 20;
 };
 
 /// Throws InputError as Roles does.
@@ -108,13 +111,14 @@ class KeyValueHandle {
 /// NIPS 2013): then a gradient of a worker that pulls before each push is at most (workers - 1) · (2 S + 1) updates
 /// old.
 ///
-/// A push is done when its servers have it (asynchronous: have applied it), a pull when `out` has the values. What is
-/// begun moves on in any call of this store; between these messages move as the World's progress does. Used by one
-/// thread.
+/// A push is done when its servers have it (asynchronous: have applied it), and no more than `ahead_bytes` of its
+/// worker wait there for later rounds; a pull when `out` has the values. What is begun moves on in any call of this
+/// store; between these messages move as the World's progress does. Used by one thread.
 ///
-/// No call hangs: a worker that leaves without `close`, an update that throws, and a part that its server cannot make
-/// give CommunicationError on all workers and an error from `serve`; a rank that is dead or stopped is found as in any
-/// collective (docs/no-silent-hang.md).
+/// No call hangs: a worker that leaves without `close`, an update that throws, a part that its server cannot make, and
+/// workers that all wait for each other at one server (by keys that not all of them push, with `max_staleness` or
+/// beyond `ahead_bytes`) give CommunicationError on all workers and an error from `serve`; a rank that is dead or
+/// stopped is found as in any collective (docs/no-silent-hang.md).
 class KeyValueStore {
  public:
   /// Collective. Throws InputError, on all ranks, for options that cannot be or that differ.
@@ -157,6 +161,7 @@ class KeyValueStore {
   void init(std::span<const Value> values);
   void init(std::string_view key, std::span<const float> values);
 
+  /// Waits only while more than `ahead_bytes` of earlier pushes are not done.
   /// `gradient` is not to be written, nor freed, until the push is done, or has thrown, or the store is gone. Where
   /// something may throw before the wait, its memory is declared before the store, not in the `work` of `run`.
   [[nodiscard]] KeyValueHandle start_push(std::string_view key, std::span<const float> gradient);

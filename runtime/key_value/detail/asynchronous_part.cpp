@@ -8,15 +8,17 @@ namespace ronda {
 AsynchronousPart::AsynchronousPart(ServedTogether& together, const KeyPart& part, std::span<const float> values)
     : ServedPart(together, part, values), pushes_(together.open.size()) {}
 
-/// Of the workers that have closed nobody waits for more.
+/// The open worker with the fewest pushes; `worker` where none has fewer than it.
+std::size_t AsynchronousPart::slowest(int worker) const {
+  auto slowest = static_cast<std::size_t>(worker);
+  for (std::size_t other = 0; other < pushes_.size(); ++other)
+    if (together().open[other] && pushes_[other] < pushes_[slowest]) slowest = other;
+  return slowest;
+}
+
 bool AsynchronousPart::is_ahead(int worker) const {
   const auto& bound = together().options.max_staleness;
-  if (!bound) return false;
-  const std::uint64_t own = pushes_[static_cast<std::size_t>(worker)];
-  std::uint64_t fewest = own;
-  for (std::size_t other = 0; other < pushes_.size(); ++other)
-    if (together().open[other]) fewest = std::min(fewest, pushes_[other]);
-  return own - fewest > *bound;
+  return bound && pushes_[static_cast<std::size_t>(worker)] - pushes_[slowest(worker)] > *bound;
 }
 
 void AsynchronousPart::push(PushedGradient gradient) {
@@ -54,6 +56,16 @@ bool AsynchronousPart::release_one() {
   apply(*next);
   held_.erase(next);
   return true;
+}
+
+std::string AsynchronousPart::why_waiting() const {
+  if (held_.empty() && held_pulls_.empty()) return {};
+  const int worker = held_.empty() ? held_pulls_.front().worker : held_.front().asked.worker;
+  const std::size_t slow = slowest(worker);
+  return "worker " + std::to_string(worker) + " has pushed '" + part().key + "' " +
+         std::to_string(pushes_[static_cast<std::size_t>(worker)]) + " times, and worker " + std::to_string(slow) +
+         " " + std::to_string(pushes_[slow]) +
+         " times (.max_staleness = " + std::to_string(*together().options.max_staleness) + ")";
 }
 
 std::vector<Asked> AsynchronousPart::take_waiting() {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <list>
+#include <string>
 #include <vector>
 
 #include <ronda/runtime/key_value/detail/served_part.hpp>
@@ -16,11 +17,13 @@ class AsynchronousPart final : public ServedPart {
   void pull(const Asked& asked) override;
   void worker_closed() override { release(); }
   [[nodiscard]] std::vector<Asked> take_waiting() override;
+  [[nodiscard]] std::string why_waiting() const override;
 
   /// Ages of gradients that are counted by themselves.
   static constexpr std::size_t counted_ages = 1024;
 
  private:
+  [[nodiscard]] std::size_t slowest(int worker) const;
   [[nodiscard]] bool is_ahead(int worker) const;
   void apply(const PushedGradient& gradient);
   void release();

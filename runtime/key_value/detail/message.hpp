@@ -12,9 +12,11 @@ enum class MessageKind : std::uint32_t {
   barrier,  ///< answered when all workers have asked
   close,    ///< nothing more comes from this worker
   leave,    ///< the same, before it was done; the reason follows; not answered
+  waiting,  ///< the reply to a probe: this worker waits for its answers, and does nothing else; not answered
   done,     ///< after a pull, the values follow
   dropped,  ///< a gradient came after its round
   failed,   ///< a text follows
+  probe,    ///< no answer: the server asks whether this worker waits. Void when an answer has followed
 };
 
 /// The header of a message, which is sent as it lies.

@@ -33,7 +33,10 @@ void PartInRounds::push(PushedGradient gradient) {
     together().answers.dropped(gradient.asked);
     return;
   }
-  together().answers.done(gradient.asked);
+  if (round == version())
+    together().answers.done(gradient.asked);
+  else
+    together().ahead.add(gradient.asked, bytes());
   rounds_[round].push_back(std::move(gradient));
   while (end_round()) answer_pulls();
   require_possible();
@@ -46,7 +49,15 @@ bool PartInRounds::end_round() {
   if (round == rounds_.end() || round->second.size() < wanted_) return false;
   update(mean_of(round->second));
   rounds_.erase(round);
+  begin_round();
   return true;
+}
+
+/// What was pushed ahead to the round of this version is so no longer.
+void PartInRounds::begin_round() {
+  const auto round = rounds_.find(version());
+  if (round == rounds_.end()) return;
+  for (const PushedGradient& gradient : round->second) together().ahead.remove(gradient.asked.worker, bytes());
 }
 
 const float* PartInRounds::mean_of(Gradients& gradients) const {
@@ -79,6 +90,18 @@ void PartInRounds::require_possible() const {
     throw CommunicationError("update " + std::to_string(version() + 1) + " of '" + part().key +
                              "' takes the gradients of " + std::to_string(wanted_) + " workers, and only " +
                              std::to_string(possible) + " can come: the others have closed the store");
+}
+
+std::string PartInRounds::why_waiting() const {
+  if (waiting_pulls_.empty()) return {};
+  std::string missing;
+  for (std::size_t worker = 0; worker < next_round_.size(); ++worker)
+    if (together().open[worker] && next_round_[worker] <= version())
+      missing += (missing.empty() ? "worker " : " and ") + std::to_string(worker);
+  return "worker " + std::to_string(waiting_pulls_.front().worker) + " pulls '" + part().key + "', update " +
+         std::to_string(version() + 1) + " of which takes the gradients of " + std::to_string(wanted_) +
+         " workers, and " + missing + (missing.find(" and ") == std::string::npos ? " has" : " have") +
+         " not pushed it";
 }
 
 std::vector<Asked> PartInRounds::take_waiting() { return std::exchange(waiting_pulls_, {}); }

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <ronda/runtime/key_value/detail/served_part.hpp>
@@ -9,8 +10,8 @@
 namespace ronda {
 
 /// Round r makes version r + 1 of version r, by the mean of K workers' gradients. A push counts towards the round of
-/// the version that the worker has pulled, or the one after its last push: a worker may push ahead, and its gradient
-/// waits for its round here. What comes for a round that is over is dropped.
+/// the version that the worker has pulled, or the one after its last push: a worker may push ahead, up to a bound
+/// (PushesAhead), and its gradient waits for its round here. What comes for a round that is over is dropped.
 class PartInRounds final : public ServedPart {
  public:
   PartInRounds(ServedTogether& together, const KeyPart& part, std::span<const float> values);
@@ -19,12 +20,15 @@ class PartInRounds final : public ServedPart {
   void pull(const Asked& asked) override;
   void worker_closed() override { require_possible(); }
   [[nodiscard]] std::vector<Asked> take_waiting() override;
+  [[nodiscard]] std::string why_waiting() const override;
 
  private:
   using Gradients = std::vector<PushedGradient>;
   [[nodiscard]] bool end_round();
   [[nodiscard]] const float* mean_of(Gradients& gradients) const;
+  void begin_round();
   void answer_pulls();
+  [[nodiscard]] std::size_t bytes() const noexcept { return part().count * sizeof(float); }
   void require_possible() const;
 
   std::size_t wanted_;                         ///< gradients in a round

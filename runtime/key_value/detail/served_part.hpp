@@ -3,44 +3,23 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/runtime/key_value/detail/answers.hpp>
 #include <ronda/runtime/key_value/detail/gradient_pool.hpp>
 #include <ronda/runtime/key_value/detail/part_update.hpp>
+#include <ronda/runtime/key_value/detail/pushes_ahead.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
 
 namespace ronda {
-
-/// A worker's question.
-struct Asked {
-  int worker = 0;
-  std::uint64_t operation = 0;
-};
 
 struct PushedGradient {
   Asked asked;
   std::uint64_t version = 0;  ///< of the values that the worker has pulled
   GradientPool::Piece elements;
-};
-
-/// Values as they were at a version; never written again.
-struct PartValues {
-  std::shared_ptr<const float[]> elements;
-  std::size_t count = 0;
-  std::uint64_t version = 0;
-};
-
-/// Takes a server's answers to its workers.
-class Answers {
- public:
-  virtual void done(const Asked& asked) = 0;
-  virtual void dropped(const Asked& asked) = 0;
-  virtual void values(const Asked& asked, const PartValues& values) = 0;
-
- protected:
-  ~Answers() = default;
 };
 
 /// What the parts of a server have in common; outlives them.
@@ -50,6 +29,7 @@ struct ServedTogether {
   Answers& answers;
   KeyValueStatistics& statistics;
   MakePartUpdate make_update = replacing_update();
+  PushesAhead ahead{answers, options.ahead_bytes, open.size()};
 
   [[nodiscard]] int workers() const noexcept { return static_cast<int>(open.size()); }
 };
@@ -70,6 +50,8 @@ class ServedPart {
   virtual void worker_closed() = 0;
   /// Forgets what is not answered, and gives it back; after an error from any of these too.
   [[nodiscard]] virtual std::vector<Asked> take_waiting() = 0;
+  /// Which worker is not answered, and why; empty where all are.
+  [[nodiscard]] virtual std::string why_waiting() const = 0;
 
  protected:
   [[nodiscard]] ServedTogether& together() noexcept { return together_; }

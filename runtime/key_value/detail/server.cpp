@@ -32,6 +32,7 @@ void KeyValueServer::serve() {
   communicator_.wait_until([&] {
     while (move_on()) {
     }
+    look_for_stall();
     return is_over();
   });
   if (failure_) std::rethrow_exception(failure_);
@@ -75,6 +76,12 @@ bool KeyValueServer::take_question(int worker) {
     return true;
   }
   if (question.kind != MessageKind::close) connection.channel.listen();
+  if (question.kind == MessageKind::waiting) {
+    if (probe_.sent && question.operation == probe_.number) ++probe_.replies;
+    return true;
+  }
+  probe_.sent = false;
+  ++connection.unanswered;
   take({worker, question.operation}, question, std::move(incoming));
   return true;
 }
@@ -159,26 +166,56 @@ void KeyValueServer::fail(std::exception_ptr failure) {
   failure_text_ = std::make_shared<const std::string>(text_of_exception(failure_));
   for (auto& [number, part] : parts_)
     for (const Asked& asked : part->take_waiting()) send_failure(asked);
+  for (const Asked& asked : together_.ahead.take_held()) send_failure(asked);
   for (const Asked& asked : std::exchange(in_barrier_, {})) send_failure(asked);
+}
+
+// ---- a stall --------------------------------------------------------------------------------------------------------
+
+void KeyValueServer::look_for_stall() {
+  if (failure_) return;
+  const auto is_open = [&](std::size_t worker) { return together_.open[worker]; };
+  for (std::size_t worker = 0; worker < connections_.size(); ++worker)
+    if (is_open(worker) && connections_[worker].unanswered == 0) return;
+  const std::int64_t open = std::ranges::count(together_.open, true);
+  if (open == 0) return;
+  if (probe_.sent) {
+    if (probe_.replies == open) fail(std::make_exception_ptr(CommunicationError(why_stalled())));
+    return;
+  }
+  probe_ = {probe_.number + 1, true, 0};
+  for (std::size_t worker = 0; worker < connections_.size(); ++worker)
+    if (is_open(worker)) connections_[worker].channel.send({.kind = MessageKind::probe, .operation = probe_.number});
+}
+
+std::string KeyValueServer::why_stalled() const {
+  std::string why = together_.ahead.why_held();
+  for (const auto& [number, part] : parts_)
+    if (const std::string one = part->why_waiting(); !one.empty()) why += (why.empty() ? "" : "; ") + one;
+  return "every worker of the key-value store waits for another one: " + why +
+         ". All workers push and pull the same keys, in the same order or within .ahead_bytes";
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------
 
-void KeyValueServer::send_answer(const Asked& asked, MessageKind kind) {
-  channel(asked.worker).send({.kind = kind, .operation = asked.operation});
+void KeyValueServer::send(const Asked& asked, MessageHeader answer, std::span<const std::byte> bytes,
+                          std::shared_ptr<const void> keeper) {
+  answer.operation = asked.operation;
+  answer.bytes = bytes.size();
+  Connection& connection = connections_[static_cast<std::size_t>(asked.worker)];
+  connection.channel.send(answer, bytes, std::move(keeper));
+  --connection.unanswered;
 }
 
+void KeyValueServer::send_answer(const Asked& asked, MessageKind kind) { send(asked, {.kind = kind}); }
+
 void KeyValueServer::send_failure(const Asked& asked) {
-  channel(asked.worker)
-      .send({.kind = MessageKind::failed, .operation = asked.operation, .bytes = failure_text_->size()},
-            std::as_bytes(std::span(*failure_text_)), failure_text_);
+  send(asked, {.kind = MessageKind::failed}, std::as_bytes(std::span(*failure_text_)), failure_text_);
 }
 
 void KeyValueServer::values(const Asked& asked, const PartValues& values) {
-  const auto bytes = std::as_bytes(std::span(values.elements.get(), values.count));
-  channel(asked.worker)
-      .send({.kind = MessageKind::done, .operation = asked.operation, .version = values.version, .bytes = bytes.size()},
-            bytes, values.elements);
+  send(asked, {.kind = MessageKind::done, .version = values.version},
+       std::as_bytes(std::span(values.elements.get(), values.count)), values.elements);
 }
 
 }  // namespace ronda

@@ -18,6 +18,11 @@ namespace ronda {
 /// A server of a KeyValueStore: takes the workers' questions as they come, gives them to the parts, and sends the
 /// answers. What fails is kept: from then on every question is answered with it, so that no worker waits, until all
 /// workers have gone.
+///
+/// A *stall* is such a failure: every open worker waits for an answer that only another worker's question could bring.
+/// When every open worker has unanswered questions, the server sends each a probe. A worker replies when it waits, and
+/// for this server alone; so nothing but an answer from here could make it continue. With replies of all, and no
+/// question since the probe, no such answer comes.
 class KeyValueServer final : private Answers {
  public:
   KeyValueServer(const Communicator& communicator, const Roles& roles, const KeyValueOptions& options);
@@ -33,6 +38,7 @@ class KeyValueServer final : private Answers {
     Connection(const Communicator& communicator, int worker) : channel(communicator, worker) {}
     Channel channel;
     GradientPool::Piece incoming;  ///< what follows the header that comes in
+    std::size_t unanswered = 0;    ///< questions
   };
 
   [[nodiscard]] bool move_on();
@@ -47,8 +53,12 @@ class KeyValueServer final : private Answers {
   void worker_gone(int worker);
   void fail(std::exception_ptr failure);
   [[nodiscard]] bool is_over();
+  void look_for_stall();
+  [[nodiscard]] std::string why_stalled() const;
 
   [[nodiscard]] Channel& channel(int worker) { return connections_[static_cast<std::size_t>(worker)].channel; }
+  void send(const Asked& asked, MessageHeader answer, std::span<const std::byte> bytes = {},
+            std::shared_ptr<const void> keeper = nullptr);
   void send_answer(const Asked& asked, MessageKind kind);
   void send_failure(const Asked& asked);
   void done(const Asked& asked) override { send_answer(asked, MessageKind::done); }
@@ -62,6 +72,12 @@ class KeyValueServer final : private Answers {
   std::deque<Connection> connections_;  ///< by worker
   std::map<std::uint32_t, std::unique_ptr<ServedPart>> parts_;
   std::vector<Asked> in_barrier_;
+  /// Of a stall: every open worker was asked whether it waits, and no question has come since.
+  struct Probe {
+    std::uint64_t number = 0;
+    bool sent = false;
+    std::int64_t replies = 0;
+  } probe_;
   std::exception_ptr failure_;
   std::shared_ptr<const std::string> failure_text_;
 };

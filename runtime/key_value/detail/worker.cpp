@@ -23,7 +23,11 @@ std::string in_quotes(std::string_view key) { return "'" + std::string(key) + "'
 
 KeyValueWorker::KeyValueWorker(const Communicator& communicator, const Communicator& workers, const Roles& roles,
                                const KeyValueOptions& options)
-    : communicator_(communicator), workers_(workers), roles_(roles), placement_(roles.servers(), options.part_bytes) {
+    : communicator_(communicator),
+      workers_(workers),
+      roles_(roles),
+      placement_(roles.servers(), options.part_bytes),
+      ahead_bytes_(options.ahead_bytes) {
   for (int server = 0; server < roles.servers(); ++server)
     connections_.emplace_back(communicator, roles.rank_of_server(server));
 }
@@ -113,10 +117,14 @@ std::uint64_t KeyValueWorker::version(std::string_view name) {
 
 KeyValueWorker::Operation KeyValueWorker::push(std::string_view name, std::span<const float> gradient) {
   Key& key = find(name, gradient.size(), "push");
+  if (pushing_ > ahead_bytes_) wait_until([&] { return pushing_ <= ahead_bytes_; });
   auto operation = std::make_shared<KeyValueOperation>();
-  for (Part& part : key.parts)
-    ask(part.place.server, {.kind = MessageKind::push, .part = part.number, .version = part.version}, {operation},
-        std::as_bytes(gradient.subspan(part.place.range.begin, part.place.range.size())));
+  for (Part& part : key.parts) {
+    const auto bytes = std::as_bytes(gradient.subspan(part.place.range.begin, part.place.range.size()));
+    pushing_ += bytes.size();
+    ask(part.place.server, {.kind = MessageKind::push, .part = part.number, .version = part.version},
+        {.operation = operation, .pushed = bytes.size()}, bytes);
+  }
   return operation;
 }
 
@@ -138,10 +146,7 @@ void KeyValueWorker::barrier() {
 
 void KeyValueWorker::close() {
   require_open();
-  communicator_.wait_until([&] {
-    poll();
-    return answered();
-  });
+  wait_until([&] { return answered(); });
   const auto operation = std::make_shared<KeyValueOperation>();
   for (int server = 0; server < roles_.servers(); ++server) ask(server, {.kind = MessageKind::close}, {operation});
   wait(*operation);
@@ -188,8 +193,15 @@ bool KeyValueWorker::take_answer(Connection& connection) {
   const MessageHeader* header =
       connection.channel.receive([&](const MessageHeader& coming) { return memory_for(connection, coming); });
   if (header == nullptr) return false;
+  if (header->kind == MessageKind::probe) {
+    connection.probe = header->operation;
+    connection.channel.listen();
+    return true;
+  }
+  connection.probe = 0;
   const auto question = questions_.extract(header->operation);
-  auto& [operation, part, out] = question.mapped();
+  auto& [operation, part, out, pushed] = question.mapped();
+  pushing_ -= pushed;
   if (header->kind == MessageKind::failed) {
     operation->failure = connection.text;
     if (failure_.empty()) failure_ = connection.text;
@@ -213,11 +225,24 @@ std::span<std::byte> KeyValueWorker::memory_for(Connection& connection, const Me
 }
 
 void KeyValueWorker::wait(const KeyValueOperation& operation) {
+  wait_until([&] { return operation.unanswered == 0; });
+  require_success(operation);
+}
+
+void KeyValueWorker::wait_until(FunctionRef<bool()> done) {
   communicator_.wait_until([&] {
     poll();
-    return operation.unanswered == 0;
+    if (done()) return true;
+    reply_to_probes();
+    return false;
   });
-  require_success(operation);
+}
+
+/// While this worker waits: to a server that alone can make it continue.
+void KeyValueWorker::reply_to_probes() {
+  for (Connection& connection : connections_)
+    if (connection.probe != 0 && connection.unanswered == questions_.size())
+      connection.channel.send({.kind = MessageKind::waiting, .operation = std::exchange(connection.probe, 0)});
 }
 
 void KeyValueWorker::require_success(const KeyValueOperation& operation) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/runtime/key_value/detail/channel.hpp>
 #include <ronda/runtime/key_value/detail/part_placement.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
@@ -44,6 +45,7 @@ class KeyValueWorker {
   void leave(const std::string& why) noexcept;
 
   void poll();
+  /// Throws what the operation has failed with.
   void wait(const KeyValueOperation& operation);
   /// Throws what it has failed with, where it has.
   static void require_success(const KeyValueOperation& operation);
@@ -63,12 +65,14 @@ class KeyValueWorker {
     Operation operation;
     Part* part = nullptr;  ///< that is pulled
     std::span<std::byte> out = {};
+    std::size_t pushed = 0;  ///< bytes
   };
   struct Connection {
     Connection(const Communicator& communicator, int server) : channel(communicator, server) {}
     Channel channel;
     std::size_t unanswered = 0;
-    std::string text = {};  ///< of a failure that comes in
+    std::uint64_t probe = 0;  ///< that no answer has followed, and no reply; 0: none
+    std::string text = {};    ///< of a failure that comes in
   };
 
   void require_open() const;
@@ -82,6 +86,8 @@ class KeyValueWorker {
   [[nodiscard]] bool take_answer(Connection& connection);
   [[nodiscard]] std::span<std::byte> memory_for(Connection& connection, const MessageHeader& answer);
   [[nodiscard]] bool answered() const noexcept { return questions_.empty(); }
+  void wait_until(FunctionRef<bool()> done);
+  void reply_to_probes();
 
   Communicator communicator_, workers_;
   Roles roles_;
@@ -91,6 +97,8 @@ class KeyValueWorker {
   std::deque<Connection> connections_;  ///< by server
   std::unordered_map<std::uint64_t, Question> questions_;
   std::uint64_t last_question_ = 0;
+  std::size_t ahead_bytes_;  ///< see KeyValueOptions
+  std::size_t pushing_ = 0;  ///< bytes of pushes that are not answered
   std::uint64_t dropped_ = 0;
   std::string failure_;  ///< the first
   std::vector<std::byte> scratch_;
