@@ -158,6 +158,17 @@ void require_usable(const Tensor& tensor, std::string_view name) {
   if (tensor.data() == nullptr && tensor.desc().count() > 0) throw InputError(quoted + " has no memory");
 }
 
+/// Runs `check`, which throws for arguments that cannot be.
+template <class Check>
+void check_call(CoordinatorLoop& loop, std::string_view name, const Check& check) {
+  try {
+    check();
+  } catch (const Error&) {
+    loop.desk().note_refused(name);
+    throw;
+  }
+}
+
 Ticket submit(CoordinatorLoop& loop, std::string_view name, const SubmissionDesk::Wish& wish,
               std::span<const Tensor> tensors, const std::function<void()>& fill = {}) {
   const std::string quoted = "'" + std::string(name) + "'";
@@ -165,10 +176,12 @@ Ticket submit(CoordinatorLoop& loop, std::string_view name, const SubmissionDesk
   if (name.empty()) throw InputError("a tensor for the coordinator needs a name");
   if (name.size() > longest_name)
     throw InputError(quoted + " is too long for a name: at most " + std::to_string(longest_name) + " characters");
-  for (const Tensor& tensor : tensors) {
-    require_sense(wish.op, tensor.dtype());
-    require_usable(tensor, name);
-  }
+  check_call(loop, name, [&] {
+    for (const Tensor& tensor : tensors) {
+      require_sense(wish.op, tensor.dtype());
+      require_usable(tensor, name);
+    }
+  });
   auto receipt = loop.desk().submit(name, wish, tensors, fill);
   return {std::move(receipt.submission), receipt.number};
 }
@@ -181,26 +194,34 @@ Ticket Coordinator::allreduce(std::string_view name, const Tensor& tensor, Reduc
 
 Ticket Coordinator::allreduce(std::string_view name, std::span<const Tensor> tensors, ReduceOp op) {
   constexpr std::size_t most = 1000;  // what announces them must fit one message
-  if (tensors.size() > most)
-    throw InputError("'" + std::string(name) + "' is a group of " + std::to_string(tensors.size()) +
-                     " tensors; at most " + std::to_string(most) + " go by one name");
+  check_call(*impl_->loop, name, [&] {
+    if (tensors.size() > most)
+      throw InputError("'" + std::string(name) + "' is a group of " + std::to_string(tensors.size()) +
+                       " tensors; at most " + std::to_string(most) + " go by one name");
+  });
   return submit(*impl_->loop, name, {.kind = NamedKind::allreduce, .op = op}, tensors);
 }
 
 Ticket Coordinator::broadcast(std::string_view name, const Tensor& tensor, int root) {
-  if (root < 0 || root >= size())
-    throw LogicError("'" + std::string(name) + "' names rank " + std::to_string(root) + " of " +
-                     std::to_string(size()));
+  check_call(*impl_->loop, name, [&] {
+    if (root < 0 || root >= size())
+      throw LogicError("'" + std::string(name) + "' names rank " + std::to_string(root) + " of " +
+                       std::to_string(size()));
+  });
   return submit(*impl_->loop, name, {.kind = NamedKind::broadcast, .root = root}, {&tensor, 1});
 }
 
 Ticket Coordinator::allgather(std::string_view name, const Tensor& mine, const Tensor& all) {
-  const Elements part = elements_of(mine), whole = elements_of(all);
-  if (part.dtype != whole.dtype || part.count * static_cast<std::size_t>(size()) != whole.count)
-    throw LogicError("'" + std::string(name) + "': " + std::to_string(size()) + " ranks' " + mine.desc().text() +
-                     " do not fit into " + all.desc().text());
-  require_usable(mine, name);
-  require_usable(all, name);  // before it is filled
+  Elements part, whole;
+  check_call(*impl_->loop, name, [&] {
+    part = elements_of(mine);
+    whole = elements_of(all);
+    if (part.dtype != whole.dtype || part.count * static_cast<std::size_t>(size()) != whole.count)
+      throw LogicError("'" + std::string(name) + "': " + std::to_string(size()) + " ranks' " + mine.desc().text() +
+                       " do not fit into " + all.desc().text());
+    require_usable(mine, name);
+    require_usable(all, name);  // before it is filled
+  });
   const std::size_t begin = part.count * static_cast<std::size_t>(rank());
   const auto fill = [&] {
     const auto place = whole.part({begin, begin + part.count}).bytes();
@@ -216,11 +237,16 @@ Ticket Coordinator::barrier(std::string_view name) {
   return submit(*impl_->loop, name, {.kind = NamedKind::barrier}, {});
 }
 
+void Coordinator::note_failed(std::string_view name) { impl_->loop->desk().note_refused(name); }
+
 int Coordinator::join() { return impl_->loop->desk().join(); }
 
 Coordinator Coordinator::split(std::string_view name, int color, int key) {
-  if (color < 0)
-    throw LogicError("the color " + std::to_string(color) + " of the split '" + std::string(name) + "' is less than 0");
+  check_call(*impl_->loop, name, [&] {
+    if (color < 0)
+      throw LogicError("the color " + std::to_string(color) + " of the split '" + std::string(name) +
+                       "' is less than 0");
+  });
   const Ticket ticket = submit(*impl_->loop, name, {.kind = NamedKind::split, .color = color, .key = key}, {});
   ticket.wait();
   return Coordinator(std::make_unique<Impl>(

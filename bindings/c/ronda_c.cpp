@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 struct ronda_group {
@@ -82,16 +83,27 @@ std::string name_or(const char* name, const std::string& what, const Tensor& ten
   return what + " of " + std::string(ronda::name_of(tensor.dtype())) + " " + tensor.shape().text();
 }
 
+/// What `make` makes of a call's arguments. Where it throws, the call with this name has failed on this rank.
+template <class Make>
+auto checked(ronda_group* group, const char* name, const Make& make) {
+  try {
+    return make();
+  } catch (const ronda::Error&) {
+    if (group != nullptr && name != nullptr) group->coordinator().note_failed(name);
+    throw;
+  }
+}
+
 Ticket allreduce(ronda_group* group, const char* name, void* data, std::size_t count, ronda_dtype dtype, ronda_op op) {
-  const Tensor tensor = to_tensor(data, count, dtype);
-  const ReduceOp wanted = to_op(op);
+  const auto [tensor, wanted] =
+      checked(group, name, [&] { return std::pair(to_tensor(data, count, dtype), to_op(op)); });
   return given(group, "the group")
       .coordinator()
       .allreduce(name_or(name, std::string(ronda::name_of(wanted)), tensor), tensor, wanted);
 }
 
 Ticket broadcast(ronda_group* group, const char* name, void* data, std::size_t count, ronda_dtype dtype, int root) {
-  const Tensor tensor = to_tensor(data, count, dtype);
+  const Tensor tensor = checked(group, name, [&] { return to_tensor(data, count, dtype); });
   return given(group, "the group")
       .coordinator()
       .broadcast(name_or(name, "broadcast from " + std::to_string(root), tensor), tensor, root);
@@ -249,8 +261,10 @@ ronda_status ronda_allgather(ronda_group* group, const char* name, const void* m
                              ronda_dtype dtype) {
   return guarded([&] {
     Coordinator& coordinator = given(group, "the group").coordinator();
-    const Tensor part = to_tensor(const_cast<void*>(mine), count, dtype);
-    const Tensor whole = to_tensor(all, count, dtype, coordinator.size());
+    const auto [part, whole] = checked(group, name, [&] {
+      return std::pair(to_tensor(const_cast<void*>(mine), count, dtype),
+                       to_tensor(all, count, dtype, coordinator.size()));
+    });
     coordinator.allgather(name_or(name, "allgather", part), part, whole).wait();
   });
 }

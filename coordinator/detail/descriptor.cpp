@@ -1,4 +1,5 @@
 #include <ronda/coordinator/detail/descriptor.hpp>
+#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class Reader {
 };
 
 constexpr std::size_t part_bytes = 2, range_bytes = 2 * sizeof(std::int32_t);
-constexpr std::size_t fixed_bytes = 3 + 4 * sizeof(std::uint32_t);
+constexpr std::size_t fixed_bytes = 3 + 5 * sizeof(std::uint32_t);
 
 Announcement read_one(Reader& reader) {
   Announcement announcement;
@@ -59,6 +60,7 @@ Announcement read_one(Reader& reader) {
   descriptor.kind = reader.take_up_to(NamedKind::split);
   descriptor.op = reader.take_up_to(last_reduce_op);
   descriptor.root = reader.take<std::int32_t>();
+  descriptor.failed = reader.take<std::uint32_t>();
   announcement.name = reader.take_text(reader.take_count(1));
   descriptor.parts.resize(reader.take_count(part_bytes));
   for (auto& part : descriptor.parts) {
@@ -91,12 +93,16 @@ bool Descriptor::describes(NamedKind other_kind, ReduceOp other_op, int other_ro
 }
 
 Descriptor Descriptor::of(NamedKind kind, ReduceOp op, int root, std::span<const Tensor> tensors) {
-  Descriptor descriptor{kind, op, root, {}};
+  Descriptor descriptor{kind, op, root, {}, 0};
   for (const Tensor& tensor : tensors) descriptor.parts.push_back({tensor.shape(), tensor.dtype()});
   return descriptor;
 }
 
 std::string Descriptor::text() const {
+  return text_of_wish() + (failed == 0 ? "" : ", after " + counted(failed, "call") + " that failed on that rank alone");
+}
+
+std::string Descriptor::text_of_wish() const {
   std::string text;
   switch (kind) {
     case NamedKind::barrier: return "a barrier";
@@ -142,6 +148,7 @@ bool AnnouncementBlock::add(const Announcement& announcement) {
     put(descriptor.kind);
     put(descriptor.op);
     put(static_cast<std::int32_t>(descriptor.root));
+    put(descriptor.failed);
     put(static_cast<std::uint32_t>(name.size()));
     put_bytes(name.data(), name.size());
     put(static_cast<std::uint32_t>(descriptor.parts.size()));

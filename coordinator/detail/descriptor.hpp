@@ -33,13 +33,17 @@ struct Descriptor {
   ReduceOp op = ReduceOp::sum;  ///< of an allreduce
   int root = 0;                 ///< of a broadcast
   std::vector<Part> parts;      ///< several: they are done together
+  std::uint32_t failed = 0;     ///< calls with the name that a rank alone may have failed: see SubmissionDesk
 
   bool operator==(const Descriptor&) const = default;
   /// The same as what these tensors would give, without making it.
   [[nodiscard]] bool describes(NamedKind kind, ReduceOp op, int root, std::span<const Tensor> tensors) const noexcept;
   [[nodiscard]] static Descriptor of(NamedKind kind, ReduceOp op, int root, std::span<const Tensor> tensors);
-  /// `sum of float32 (3, 2)`.
+  /// `sum of float32 (3, 2)`, and the failed calls before it.
   [[nodiscard]] std::string text() const;
+
+ private:
+  [[nodiscard]] std::string text_of_wish() const;
 };
 
 /// What ranks tell all others.

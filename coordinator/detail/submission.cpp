@@ -27,6 +27,12 @@ void Submission::require_success(std::uint64_t number) const {
   if (failure != failures_.end()) std::rethrow_exception(failure->second);
 }
 
+bool Submission::has_failed(std::uint64_t number) const {
+  if (!has_failures_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard door(failures_door_);
+  return std::ranges::any_of(failures_, [&](const auto& failed) { return failed.first == number; });
+}
+
 void Submission::fail(std::exception_ptr error) noexcept {
   {
     const std::lock_guard door(failures_door_);
@@ -65,20 +71,21 @@ SubmissionDesk::Receipt SubmissionDesk::submit(std::string_view name, const Wish
   {
     const std::lock_guard door(door_);
     require_open(name);
-    auto found = by_name_.find(name);
-    if (found == by_name_.end())
-      found = by_name_.emplace(std::string(name), std::make_shared<Submission>(std::string(name))).first;
-    Submission& submission = *found->second;
+    const std::shared_ptr<Submission>& found = known(name);
+    Submission& submission = *found;
     if (!submission.finished(submission.submitted_))
       throw LogicError("'" + submission.name() + "' was submitted again before it was done");
-    if (submission.version_ == 0 || !submission.descriptor_.describes(wish.kind, wish.op, wish.root, tensors)) {
+    forget_refused(submission);
+    if (submission.version_ == 0 || submission.descriptor_.failed != submission.refused_ ||
+        !submission.descriptor_.describes(wish.kind, wish.op, wish.root, tensors)) {
       submission.descriptor_ = Descriptor::of(wish.kind, wish.op, wish.root, tensors);
+      submission.descriptor_.failed = submission.refused_;
       ++submission.version_;
     }
     submission.tensors_.assign(tensors.begin(), tensors.end());
     submission.color = wish.color;
     submission.key = wish.key;
-    receipt = {found->second, ++submission.submitted_};
+    receipt = {found, ++submission.submitted_};
     if (fill)
       ++being_filled_;
     else
@@ -92,6 +99,28 @@ SubmissionDesk::Receipt SubmissionDesk::submit(std::string_view name, const Wish
   }
   bell_->ring();
   return receipt;
+}
+
+const std::shared_ptr<Submission>& SubmissionDesk::known(std::string_view name) {
+  auto found = by_name_.find(name);
+  if (found == by_name_.end())
+    found = by_name_.emplace(std::string(name), std::make_shared<Submission>(std::string(name))).first;
+  return found->second;
+}
+
+void SubmissionDesk::note_refused(std::string_view name) {
+  const std::lock_guard door(door_);
+  Submission& submission = *known(name);
+  forget_refused(submission);
+  ++submission.refused_;
+}
+
+/// Where the last use has failed, it has on all ranks.
+void SubmissionDesk::forget_refused(Submission& submission) {
+  const std::uint64_t last = submission.submitted_;
+  if (last == submission.forgotten_at_ || !submission.has_failed(last)) return;
+  submission.forgotten_at_ = last;
+  submission.refused_ = 0;
 }
 
 int SubmissionDesk::join() {

@@ -35,6 +35,7 @@ class Submission {
   void wait(std::uint64_t number) const;
   /// Throws what use `number` ended with, if it failed.
   void require_success(std::uint64_t number) const;
+  [[nodiscard]] bool has_failed(std::uint64_t number) const;
 
   // For the coordinator's thread, from `take` of the desk until it ends it.
 
@@ -62,6 +63,8 @@ class Submission {
   std::uint64_t version_ = 0;
   std::vector<Tensor> tensors_;
   std::uint64_t submitted_ = 0;             ///< how often; the desk's
+  std::uint32_t refused_ = 0;               ///< calls that the desk never got, since all ranks' failed; the desk's
+  std::uint64_t forgotten_at_ = 0;          ///< the failed use at which these were forgotten; the desk's
   std::atomic<std::uint64_t> finished_{0};  ///< of these
   std::atomic<bool> has_failures_{false};
   mutable std::mutex failures_door_;
@@ -111,6 +114,10 @@ class SubmissionDesk {
   /// @param fill  makes the tensors ready, once it is known that they are taken; does not throw
   Receipt submit(std::string_view name, const Wish& wish, std::span<const Tensor> tensors,
                  const std::function<void()>& fill = {});
+  /// A call with this name failed on this rank, and is not submitted. The same call of another rank waits for it; this
+  /// rank's next one must not be taken for it. So the number of such calls is part of what ranks compare: where it
+  /// differs, the next call fails on all ranks, and then they begin anew.
+  void note_refused(std::string_view name);
 
   /// Nothing more comes until all ranks have joined. Returns once they have: the last of them.
   int join();
@@ -136,6 +143,8 @@ class SubmissionDesk {
 
  private:
   enum class State : std::uint8_t { open, wanted, announced, done };
+  [[nodiscard]] const std::shared_ptr<Submission>& known(std::string_view name);
+  static void forget_refused(Submission& submission);
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
