@@ -54,7 +54,7 @@ typedef enum ronda_dtype {
 
 typedef enum ronda_op {
   RONDA_SUM = 0,
-  RONDA_MEAN = 1,
+  RONDA_MEAN = 1, /* of integers: exact, rounded towards zero. Sums and products of integers wrap around */
   RONDA_MIN = 2,
   RONDA_MAX = 3,
   RONDA_PRODUCT = 4,

@@ -1,5 +1,6 @@
 #include <ronda/collectives/group/group.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/doubling.hpp>
+#include <ronda/collectives/host/algorithms/wide_mean.hpp>
 #include <ronda/collectives/members/spec_check.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
@@ -91,9 +92,12 @@ void Communicator::Group::allreduce_now(const Tensor& tensor, ReduceOp op) {
   require_sense(op, tensor.dtype());
   require_memory(tensor, "an allreduce");
   const Elements data = elements_of(tensor);
-  links_
-      .planned(std::make_unique<RecursiveDoubling>(links_.across_all(), data, Reduction{op, members_->size()}),
-               "doubling", {Kind::allreduce, "an allreduce", {}, data.count, data.dtype, op})
+  auto algorithm =
+      with_wide_mean(data, {op, members_->size()},
+                     [&](const Elements& summed, const Reduction& reduction) -> std::unique_ptr<Algorithm> {
+                       return std::make_unique<RecursiveDoubling>(links_.across_all(), summed, reduction);
+                     });
+  links_.planned(std::move(algorithm), "doubling", {Kind::allreduce, "an allreduce", {}, data.count, data.dtype, op})
       ->start()
       .wait();
 }

@@ -232,8 +232,7 @@ void require_sense(ReduceOp op, DType dtype) {
     throw InputError("there is no operation " + std::to_string(static_cast<int>(op)) + ": take a value of ReduceOp");
   if (size_of(dtype) == 0)
     throw InputError("there is no type " + std::to_string(static_cast<int>(dtype)) + ": take a value of DType");
-  const bool integers = dtype == DType::int8 || dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64;
-  if (op == ReduceOp::bitwise_and && !integers)
+  if (op == ReduceOp::bitwise_and && !is_integer(dtype))
     throw LogicError("the operation 'and' is for integers, not for " + std::string(name_of(dtype)));
 }
 

@@ -33,6 +33,10 @@ struct Reduction {
   [[nodiscard]] Reduction unfinished() const noexcept { return {op == ReduceOp::mean ? ReduceOp::sum : op, ranks}; }
 };
 
+[[nodiscard]] constexpr bool is_integer(DType dtype) noexcept {
+  return dtype == DType::int8 || dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64;
+}
+
 /// Throws LogicError where `op` makes no sense for the type: bits of floating-point numbers.
 void require_sense(ReduceOp op, DType dtype);
 

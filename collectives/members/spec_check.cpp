@@ -152,6 +152,13 @@ Description describe_elements(Kind kind, const std::string& label, const Tensor&
   return {kind, label, {}, elements.count, elements.dtype, op, root};
 }
 
+/// Devices sum integers in their own type, in which the sum of a mean may not fit.
+void require_exact_mean(ReduceOp op, DType dtype, const std::string& label) {
+  if (op == ReduceOp::mean && is_integer(dtype))
+    throw LogicError(label + ": a mean of " + std::string(name_of(dtype)) +
+                     " on a device would wrap around; give floating-point numbers, or copy to the host");
+}
+
 /// A number that was cast to an enumeration may be none of its values.
 template <class Choice>
 void require_known(Choice choice, const std::string& enumeration, const std::string& label) {
@@ -179,6 +186,8 @@ std::string complete(AllreduceSpec& spec, const SpecContext& context) {
   std::vector<Tensor> tensors = spec.tensors;
   tensors.insert(tensors.end(), spec.exact.begin(), spec.exact.end());
   const std::string_view place = require_one_place(tensors, context, spec.label);
+  if (!place.empty())
+    for (const Tensor& tensor : tensors) require_exact_mean(spec.op, tensor.dtype(), spec.label);
   require_known(spec.algorithm, "AllreduceAlgorithm", spec.label);
   require_known(spec.compression, "Compression", spec.label);
   for (const Tensor& tensor : tensors) require_sense(spec.op, tensor.dtype());
@@ -210,6 +219,7 @@ std::string complete(ReduceScatterSpec& spec, const SpecContext& context) {
   spec.counts = shares(spec.counts, spec.all, context.size, spec.label);
   require_sense(spec.op, spec.all.dtype());
   const std::string_view place = require_one_place({spec.all}, context, spec.label);
+  if (!place.empty()) require_exact_mean(spec.op, spec.all.dtype(), spec.label);
   return (std::string(name_of(spec.op)) + " of " + text_of(elements_of(spec.all)) + " in parts of " +
           text_of(spec.counts))
       .append(place);

@@ -1,4 +1,5 @@
 #include <ronda/collectives/host/algorithms/allreduce/mpi.hpp>
+#include <ronda/collectives/host/algorithms/wide_mean.hpp>
 #include <ronda/collectives/host/planning/allreduce_planner.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
 #include <ronda/core/error.hpp>
@@ -58,6 +59,13 @@ AllreducePlanner::Plan AllreducePlanner::make(const AllreduceSpec& spec, bool of
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
+  const std::vector<Elements> given = tensors;
+  std::vector<Buffer> wide(tensors.size());  // what means of integers are summed in
+  for (std::size_t i = 0; i < tensors.size() && size > 1; ++i) {
+    if (!WideMean::suits(spec.op, tensors[i].dtype)) continue;
+    wide[i] = memory_.allocate(WideMean::wide_bytes(tensors[i]), Memory::node_shared);
+    tensors[i] = WideMean::wide(tensors[i], wide[i]);
+  }
 
   std::vector<NodeMemory::Site> sites = memory_.locate(tensors);
   std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
@@ -84,17 +92,22 @@ AllreducePlanner::Plan AllreducePlanner::make(const AllreduceSpec& spec, bool of
 
   Plan made;
   made.algorithms.resize(tensors.size());
-  for (std::size_t i = 0; i < tensors.size() && size > 1; ++i)
-    if (tensors[i].count > 0)
-      made.algorithms[i] = make_algorithm(chosen[i].algorithm, {spec.op, size}, tensors[i],
-                                          memory_.copies_of(tensors[i], sites[i], barriers, i), wires[i]);
-  for (const Elements& elements : tensors) {
+  for (std::size_t i = 0; i < tensors.size() && size > 1; ++i) {
+    if (tensors[i].count == 0) continue;
+    const bool is_wide = wide[i].bytes() > 0;
+    made.algorithms[i] = make_algorithm(chosen[i].algorithm, {is_wide ? ReduceOp::sum : spec.op, size}, tensors[i],
+                                        memory_.copies_of(tensors[i], sites[i], barriers, i), wires[i]);
+    if (is_wide)
+      made.algorithms[i] =
+          std::make_unique<WideMean>(given[i], size, std::move(wide[i]), std::move(made.algorithms[i]));
+  }
+  for (const Elements& elements : given) {
     made.count += elements.count;
     made.bytes += elements.bytes().size();
   }
   made.mostly = chosen.empty() ? spec.algorithm : chosen[largest].algorithm;
   if (tensors.empty()) return made;
-  made.dtype = tensors[largest].dtype;
+  made.dtype = given[largest].dtype;
   made.compression = wires[largest].compression;
   made.seconds = chosen[largest].seconds;
   return made;

@@ -3,6 +3,7 @@
 #include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/host/algorithms/sequence.hpp>
 #include <ronda/collectives/host/algorithms/sparse_allreduce.hpp>
+#include <ronda/collectives/host/algorithms/wide_mean.hpp>
 #include <ronda/collectives/host/node/node_sparse_allreduce.hpp>
 #include <ronda/collectives/host/planning/host_backend.hpp>
 #include <ronda/collectives/members/spec_check.hpp>
@@ -56,22 +57,35 @@ HostBackend::Made HostBackend::make_broadcast(const Elements& data, int root) {
 std::unique_ptr<Collective> HostBackend::planned(const ReduceSpec& spec, bool /*often*/) {
   const Elements data = elements_of(spec.tensor);
   const Reduction reduction{spec.op, members_.size()};
-  if (data.bytes().size() <= short_for_a_tree)
-    return links_.planned(std::make_unique<BinomialTree>(links_.across_all(), data, spec.root,
-                                                         BinomialTree::Direction::reduce, reduction),
-                          "tree", describe(spec));
+  std::string_view name = "tree";
+  auto algorithm = with_wide_mean(data, reduction, [&](const Elements& summed, const Reduction& by) {
+    return make_reduce(summed, by, spec.root, name);
+  });
+  return links_.planned(std::move(algorithm), name, describe(spec));
+}
+
+std::unique_ptr<Algorithm> HostBackend::make_reduce(const Elements& data, const Reduction& reduction, int root,
+                                                    std::string_view& name) {
+  if (data.bytes().size() <= short_for_a_tree) {
+    name = "tree";
+    return std::make_unique<BinomialTree>(links_.across_all(), data, root, BinomialTree::Direction::reduce, reduction);
+  }
+  name = "ring and gather";
   auto reduce_scatter = std::make_unique<Ring>(links_.across_all(), data, reduction, RingPart::reduce_scatter);
   const auto parts = even_parts(data, members_.size());
-  auto gather = to_and_from_root(parts, parts[static_cast<std::size_t>(members_.rank())], spec.root, true);
-  return links_.planned(std::make_unique<Sequence>(std::move(reduce_scatter), std::move(gather)), "ring and gather",
-                        describe(spec));
+  auto gather = to_and_from_root(parts, parts[static_cast<std::size_t>(members_.rank())], root, true);
+  return std::make_unique<Sequence>(std::move(reduce_scatter), std::move(gather));
 }
 
 std::unique_ptr<Collective> HostBackend::planned(const ReduceScatterSpec& spec, bool /*often*/) {
-  auto collective = links_.planned(
-      std::make_unique<Ring>(links_.across_all(), elements_of(spec.all), Reduction{spec.op, members_.size()},
-                             RingPart::reduce_scatter, ranges_of(spec.counts)),
-      "ring", describe(spec));
+  const Elements data = elements_of(spec.all);
+  const auto make = [&](const Elements& summed, const Reduction& reduction) -> std::unique_ptr<Algorithm> {
+    std::vector<std::size_t> counts = spec.counts;
+    if (summed.data != data.data)
+      for (std::size_t& count : counts) count *= WideMean::words(data.dtype);
+    return std::make_unique<Ring>(links_.across_all(), summed, reduction, RingPart::reduce_scatter, ranges_of(counts));
+  };
+  auto collective = links_.planned(with_wide_mean(data, {spec.op, members_.size()}, make), "ring", describe(spec));
   collective->flush_denormals(spec.flush_denormals);
   return collective;
 }

@@ -41,6 +41,9 @@ class HostBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Collective> planned(const SendSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> planned(const ReceiveSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> planned(const SparseAllreduceSpec& spec, bool often);
+  /// @param name  becomes the algorithm's
+  [[nodiscard]] std::unique_ptr<Algorithm> make_reduce(const Elements& data, const Reduction& reduction, int root,
+                                                       std::string_view& name);
   [[nodiscard]] Made make_sparse_allreduce(const SparseAllreduceSpec& spec);
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);

@@ -1,4 +1,5 @@
-"""examples/python/ronda.py as a program uses it wrongly: every mistake is an exception that says so, and the next call works."""
+"""examples/python/ronda.py as a program uses it wrongly: every mistake is an exception that says so, and the next call works.
+Means of integers, whose sums do not fit, are exact."""
 import weakref
 
 import numpy_or_skip  # noqa: F401
@@ -40,6 +41,13 @@ def ranks_are_numbers_of_c(world):
     fails(TypeError, "integer", world.broadcast, one, root=1.0)
 
 
+def means_of_integers_do_not_wrap(world):
+    for dtype in numpy.int8, numpy.uint8, numpy.int32, numpy.int64:
+        most = numpy.iinfo(dtype).max
+        mean = world.allreduce(numpy.full(3, most, dtype), f"mean of {numpy.dtype(dtype)}", op="mean")
+        assert (mean == most).all(), mean
+
+
 def what_is_in_flight_lives(world):
     """Rank 0 drops a large array, which has pages of its own, before anybody else has one to reduce with it."""
     part = world.split(0)
@@ -74,6 +82,7 @@ with ronda.World() as world:
     arrays_are_what_they_are_called(world)
     words_are_known(world)
     ranks_are_numbers_of_c(world)
+    means_of_integers_do_not_wrap(world)
     what_is_in_flight_lives(world)
     the_library_is_missed()
     assert world.allreduce(numpy.ones(1))[0] == world.size

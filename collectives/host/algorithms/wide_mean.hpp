@@ -1,0 +1,71 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <ronda/collectives/host/engine/algorithm.hpp>
+#include <ronda/collectives/host/reduction.hpp>
+#include <ronda/core/buffer.hpp>
+
+namespace ronda {
+
+/// A mean of integers, whose sum may not fit their type: another algorithm sums them as int64, in memory of this
+/// object. A number of up to 32 bits is one int64 there. An int64 is two, quotient and remainder by the number of
+/// ranks, so that their sums fit. Rounded towards zero.
+class WideMean final : public Algorithm {
+ public:
+  [[nodiscard]] static bool suits(ReduceOp op, DType dtype) noexcept {
+    return op == ReduceOp::mean && is_integer(dtype);
+  }
+  /// The numbers of `wide` for each of `dtype`, in whose place they lie.
+  [[nodiscard]] static std::size_t words(DType dtype) noexcept { return dtype == DType::int64 ? 2 : 1; }
+  [[nodiscard]] static std::size_t wide_bytes(const Elements& data) noexcept {
+    return data.count * words(data.dtype) * sizeof(std::int64_t);
+  }
+  /// What is to be summed in their place, in memory of `wide_bytes`.
+  [[nodiscard]] static Elements wide(const Elements& data, const Buffer& memory) noexcept {
+    return {memory.data(), data.count * words(data.dtype), DType::int64};
+  }
+
+  /// @param data    outlives this object
+  /// @param memory  of `sum`'s operand, `wide(data, memory)`
+  WideMean(const Elements& data, int ranks, Buffer memory, std::unique_ptr<Algorithm> sum)
+      : data_(data), ranks_(ranks), memory_(std::move(memory)), sum_(std::move(sum)) {}
+
+  Task run() override {
+    widen();
+    co_await sum_->run();
+    narrow();
+  }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { sum_->visit_traffic(visit); }
+  void prepare() override {
+    Algorithm::prepare();
+    sum_->prepare();
+  }
+  [[nodiscard]] bool in_order() const noexcept override { return sum_->in_order(); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return memory_.bytes() + sum_->memory(); }
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept override { return sum_->sent_bytes(); }
+
+ private:
+  void widen() const;
+  void narrow() const;
+
+  Elements data_;
+  int ranks_;
+  Buffer memory_;
+  std::unique_ptr<Algorithm> sum_;
+};
+
+/// The algorithm that `make` makes for these numbers and this reduction, or for those in whose place it is to sum.
+/// @param make  std::unique_ptr<Algorithm>(const Elements&, const Reduction&)
+template <class Make>
+[[nodiscard]] std::unique_ptr<Algorithm> with_wide_mean(const Elements& data, const Reduction& reduction,
+                                                        const Make& make) {
+  if (!WideMean::suits(reduction.op, data.dtype)) return make(data, reduction);
+  Buffer memory = Buffer::host(WideMean::wide_bytes(data));
+  auto sum = make(WideMean::wide(data, memory), Reduction{ReduceOp::sum, reduction.ranks});
+  return std::make_unique<WideMean>(data, reduction.ranks, std::move(memory), std::move(sum));
+}
+
+}  // namespace ronda
