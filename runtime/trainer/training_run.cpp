@@ -132,7 +132,7 @@ void TrainingRun::begin_step() {
   const auto next = [&]() -> const Batch& {
     if (!computes) return *newest_batch_;  // nobody looks at it
     const double asked = steady_seconds();
-    newest_batch_ = &loader_.next();
+    newest_batch_ = &read_next();
     step.data += steady_seconds() - asked;
     return *newest_batch_;
   };
@@ -147,6 +147,12 @@ void TrainingRun::begin_step() {
   strategy.begin_step(batch);
   step.batch = &batch;
   in_flight_.push_back(step);
+}
+
+/// The other ranks may wait for a batch that takes long.
+const Batch& TrainingRun::read_next() {
+  const Phase phase(parts_.world.communicator(), Activity::reading);
+  return loader_.next();
 }
 
 void TrainingRun::seek(std::uint64_t epoch, std::uint64_t batch) {
@@ -308,9 +314,8 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
     const std::uint64_t batch = batches.batch(batches.taken());
     seek(epoch, batch);
     batches.take(batch);
-    for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro)
-      strategy.accumulate(loader_.next());
-    static_cast<void>(strategy.train_step(loader_.next()));
+    for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro) strategy.accumulate(read_next());
+    static_cast<void>(strategy.train_step(read_next()));
   }
   const bool epoch_is_over = progress().current.epoch > from.epoch && progress().batches.taken() == 0;
   if (epoch_is_over && batches.taken() > 0) strategy.state().average_states();

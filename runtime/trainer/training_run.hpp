@@ -127,6 +127,7 @@ class TrainingRun {
   [[nodiscard]] bool may_begin() const;
   [[nodiscard]] bool needs_equal_replicas() const;
   void begin_step();
+  [[nodiscard]] const Batch& read_next();
   void seek(std::uint64_t epoch, std::uint64_t batch);
   void end_step();
   StepReport finish_step();
