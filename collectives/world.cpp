@@ -91,7 +91,7 @@ void require_sense(const WorldOptions& options) {
                      std::to_string(options.communication_timeout));
 }
 
-/// Where a variable makes no sense on any rank, all throw.
+/// Where a variable makes no sense on any rank, or the ranks are to divide hosts differently, all throw.
 GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& all) {
   GroupLimits limits;
   std::string why;
@@ -107,10 +107,14 @@ GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& al
   for (std::size_t rank = 0; rank < complaints.size(); ++rank) {
     if (complaints[rank].empty()) continue;
     const bool alike = std::ranges::all_of(complaints, [&](const auto& other) { return other == complaints[rank]; });
-    InputError error((alike ? "" : "rank " + std::to_string(rank) + ": ") + complaints[rank]);
-    error.set_agreed();
-    throw error;
+    throw as_agreed(InputError((alike ? "" : "rank " + std::to_string(rank) + ": ") + complaints[rank]));
   }
+  const auto ranks_per_node = all.allgather(limits.ranks_per_node);
+  for (std::size_t rank = 0; rank < ranks_per_node.size(); ++rank)
+    if (ranks_per_node[rank] != ranks_per_node[0])
+      throw as_agreed(InputError("ranks_per_node (RONDA_RANKS_PER_NODE) is " + std::to_string(ranks_per_node[0]) +
+                                 " on rank 0 and " + std::to_string(ranks_per_node[rank]) + " on rank " +
+                                 std::to_string(rank) + "; give all ranks the same, 0 for none"));
   return limits;
 }
 
