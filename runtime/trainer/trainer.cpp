@@ -126,6 +126,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
     asked_to_stop_ = false;
   });
   const NoData nothing;
+  require_equal(world_.communicator(), ".validation_split", std::to_string(options_.validation_split));
   if (options_.validation_split == 0) return fit_on({train, nothing, test});
   std::optional<DatasetPart> rest, kept;
   agree(world_.communicator(), [&] {
