@@ -26,6 +26,11 @@ std::size_t total(const Counts& counts) { return std::accumulate(counts.begin(),
 /// `counts`, or if they are left out as many for each rank as `all` has or a rank's own part tells.
 Counts complete_counts(const Counts& counts, int ranks, std::size_t each, const std::string& label) {
   if (counts.empty()) return Counts(static_cast<std::size_t>(ranks), each);
+  std::size_t room = static_cast<std::size_t>(Shape::most_elements);
+  for (const std::size_t count : counts) {
+    if (count > room) throw InputError(label + ": its counts, " + text_of(counts) + ", are more than memory can have");
+    room -= count;
+  }
   if (counts.size() == static_cast<std::size_t>(ranks)) return counts;
   throw LogicError(label + " has " + std::to_string(counts.size()) + " counts for " + std::to_string(ranks) + " ranks");
 }
