@@ -55,6 +55,8 @@ std::unique_ptr<Collective> Communicator::Group::plan(CollectiveSpec spec, bool 
   const std::string label = label_of(spec);
   agreement_.require_same("planning " + label, [&] {
     std::string words = complete_here();
+    if (!std::holds_alternative<BroadcastSpec>(spec))
+      for (const Tensor& tensor : tensors_of(spec)) memory_.require_own(elements_of(tensor), label);
     if (const auto* allgather = std::get_if<AllgatherSpec>(&spec); allgather != nullptr && mine != nullptr)
       require_part(*mine, allgather->all, allgather->counts, context(), label);
     if (const auto* scatter = std::get_if<ReduceScatterSpec>(&spec); scatter != nullptr && mine != nullptr)
@@ -92,6 +94,7 @@ void Communicator::Group::allreduce_now(const Tensor& tensor, ReduceOp op) {
   require_sense(op, tensor.dtype());
   require_memory(tensor, "an allreduce");
   const Elements data = elements_of(tensor);
+  memory_.require_own(data, "an allreduce");
   auto algorithm =
       with_wide_mean(data, {op, members_->size()},
                      [&](const Elements& summed, const Reduction& reduction) -> std::unique_ptr<Algorithm> {

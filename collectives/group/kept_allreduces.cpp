@@ -7,7 +7,8 @@ namespace ronda {
 
 bool KeptAllreduces::keeps(const Tensor& tensor) const {
   constexpr std::size_t most_copied = std::size_t{1} << 20;  // above, copies take longer than a plan
-  return members_.size() > 1 && tensor.device() == Device{} && elements_of(tensor).bytes().size() <= most_copied;
+  return members_.size() > 1 && !memory_.is_one_a_node(elements_of(tensor)) && tensor.device() == Device{} &&
+         elements_of(tensor).bytes().size() <= most_copied;
 }
 
 void KeptAllreduces::run(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {

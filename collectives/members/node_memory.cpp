@@ -27,7 +27,7 @@ Buffer NodeMemory::allocate(std::size_t bytes, Memory memory) {
     return buffer;
   }
   std::erase_if(allocations_, [](const Allocation& allocation) { return allocation.memory.expired(); });
-  allocations_.push_back({++made_, shared});
+  allocations_.push_back({++made_, shared, memory == Memory::one_a_node});
   return {shared->segment(members_.topology().rank_on_node).data(), bytes, Device{}, shared};
 }
 
@@ -74,6 +74,14 @@ std::vector<NodeMemory::Site> NodeMemory::locate(std::span<const Elements> tenso
       sites[i].offsets.push_back(on_node[static_cast<std::size_t>(rank) * tensors.size() + i].offset);
   }
   return sites;
+}
+
+void NodeMemory::require_own(const Elements& elements, const std::string& label) const {
+  if (is_one_a_node(elements))
+    throw LogicError(
+        label +
+        ": a tensor lies in memory that is the same for all ranks of the node (Memory::one_a_node), which a "
+        "broadcast alone takes; allocate it as Memory::node_shared");
 }
 
 const NodeMemory::Allocation* NodeMemory::find(const Elements& elements) const {

@@ -43,6 +43,13 @@ class NodeMemory {
   };
   /// A tensor has a site in shared memory where all ranks took it from the same `allocate`.
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
+  /// Whether they lie in memory from `allocate` that is the same for all ranks of the node. Not collective.
+  [[nodiscard]] bool is_one_a_node(const Elements& elements) const {
+    const Allocation* const allocation = elements.count > 0 ? find(elements) : nullptr;
+    return allocation != nullptr && allocation->one;
+  }
+  /// Throws LogicError where they do: for what each rank gives its own elements to. Not collective.
+  void require_own(const Elements& elements, const std::string& label) const;
   /// Whether it is memory from `allocate`. Not collective.
   [[nodiscard]] bool contains(const Elements& elements) const { return find(elements) != nullptr; }
 
@@ -57,6 +64,7 @@ class NodeMemory {
   struct Allocation {
     std::uint64_t number;
     std::weak_ptr<SharedMemory> memory;
+    bool one;  ///< once on a node
   };
   [[nodiscard]] const Allocation* find(const Elements& elements) const;
 

@@ -102,6 +102,26 @@ struct OnDevice {
   }
 };
 
+struct AllTensors {
+  using Tensors = std::vector<Tensor>;
+  Tensors operator()(const AllreduceSpec& s) const {
+    Tensors all = s.tensors;
+    all.insert(all.end(), s.exact.begin(), s.exact.end());
+    return all;
+  }
+  Tensors operator()(const AlltoallSpec& s) const { return {s.outgoing, s.incoming}; }
+  Tensors operator()(const SparseAllreduceSpec& s) const { return {s.table}; }
+  template <class Spec>
+  Tensors operator()(const Spec& s) const {
+    if constexpr (requires { s.mine; })
+      return {s.mine, s.all};
+    else if constexpr (requires { s.all; })
+      return {s.all};
+    else
+      return {s.tensor};
+  }
+};
+
 /// Which elements of a whole are a rank's.
 Range part_of_rank(const Counts& counts, int rank) {
   const auto at = counts.begin() + rank;
@@ -277,6 +297,8 @@ std::string complete(SparseAllreduceSpec& spec, const SpecContext& /*context*/) 
                      " of its table");
   return "touched rows of " + table.text() + " by " + std::string(name_of(spec.algorithm));
 }
+
+std::vector<Tensor> tensors_of(const CollectiveSpec& spec) { return std::visit(AllTensors{}, spec); }
 
 bool is_on_device(const CollectiveSpec& spec) { return std::visit(OnDevice{}, spec); }
 

@@ -38,6 +38,8 @@ void require_part(const Tensor& mine, const Tensor& all, const std::vector<std::
 /// Throws InputError for a tensor of elements without memory.
 void require_memory(const Tensor& tensor, const std::string& label);
 
+/// The tensors of a complete spec, in memory or on a device.
+[[nodiscard]] std::vector<Tensor> tensors_of(const CollectiveSpec& spec);
 /// Whether the tensors of a complete spec are on this rank's device.
 [[nodiscard]] bool is_on_device(const CollectiveSpec& spec);
 [[nodiscard]] const std::string& label_of(const CollectiveSpec& spec);
