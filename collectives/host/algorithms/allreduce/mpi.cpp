@@ -35,7 +35,7 @@ MpiOperations::MpiOperations() {
     (mpi::check(MPI_Op_create(combine_for_mpi<op, dtypes>, 1, &ours_[{op, dtypes}]), "MPI_Op_create"), ...);
   };
   using enum DType;
-  add.operator()<ReduceOp::sum, float16, bfloat16>();
+  add.operator()<ReduceOp::sum, float16, bfloat16, int8, uint8>();  // Open MPI's sums of 8 bits saturate
   add.operator()<ReduceOp::product, float16, bfloat16>();
   add.operator()<ReduceOp::minimum, float16, bfloat16, float32, float64>();
   add.operator()<ReduceOp::maximum, float16, bfloat16, float32, float64>();

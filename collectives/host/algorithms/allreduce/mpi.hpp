@@ -10,7 +10,7 @@
 namespace ronda {
 
 /// The operations for which MPI calls functions of ours: on types that it does not have, and where it leaves open what
-/// becomes of NaN and of zeros with signs. Made and freed where nobody else calls MPI.
+/// becomes of NaN, of zeros with signs, and of integers beyond their type. Made and freed where nobody else calls MPI.
 class MpiOperations {
  public:
   MpiOperations();
