@@ -25,11 +25,13 @@ class DatasetPart final : public Dataset {
   /// Of the whole's, of size(), and of at most fingerprint_samples of its numbers, evenly spread.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
- private:
+  /// The data that this is a part of, and the number there of sample `sample` < size().
+  [[nodiscard]] const Dataset& whole() const noexcept { return data_; }
   [[nodiscard]] std::uint64_t number(std::size_t sample) const noexcept {
     return samples_.empty() ? begin_ + sample : samples_[sample];
   }
 
+ private:
   const Dataset& data_;
   std::size_t size_;
   std::uint64_t begin_ = 0;             ///< of what is no list

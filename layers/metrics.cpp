@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/layers/label_error.hpp>
 #include <ronda/layers/metrics.hpp>
 
 #include <algorithm>
@@ -54,8 +55,7 @@ void each_labelled_row(const Tensor& outputs, const Tensor& targets, std::span<c
     if (weight == 0) continue;
     const std::int32_t label = label_of(n);
     if (!probabilities && label == ignore_index) continue;
-    if (label < 0 || std::cmp_greater_equal(label, classes))
-      throw InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes) + " classes");
+    if (label < 0 || std::cmp_greater_equal(label, classes)) throw LabelError(label, classes);
     body(x.subspan(n * classes, classes), static_cast<std::size_t>(label), double{weight});
   }
 }

@@ -1,3 +1,4 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/graph/fusion.hpp>
 #include <ronda/layers/graph/plan.hpp>
 #include <ronda/layers/widened.hpp>
@@ -84,8 +85,11 @@ void work_in_place(Plan& plan) {
 
 /// The processor's losses compute in float32.
 std::unique_ptr<LossOperation> make_loss(const Loss& loss, const TensorDesc& outputs, Primitives& primitives) {
-  if (!primitives.on_processor() || outputs == widened(outputs)) return loss.make(outputs, primitives);
-  return widened(loss.make(widened(outputs), primitives), outputs);
+  const bool as_it_is = !primitives.on_processor() || outputs == widened(outputs);
+  std::unique_ptr<LossOperation> operation = loss.make(as_it_is ? outputs : widened(outputs), primitives);
+  if (!operation)
+    throw LogicError("the loss's make returned no operation: it returns one for the outputs that it takes");
+  return as_it_is ? std::move(operation) : widened(std::move(operation), outputs);
 }
 
 }  // namespace

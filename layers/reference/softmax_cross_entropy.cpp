@@ -1,4 +1,4 @@
-#include <ronda/core/error.hpp>
+#include <ronda/layers/label_error.hpp>
 #include <ronda/layers/loss_rows.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
@@ -99,8 +99,7 @@ class SoftmaxCrossEntropyLoop final : public LossOperation {
   }
 
   void check(std::int32_t label) const {
-    if (label < 0 || std::cmp_greater_equal(label, classes_))
-      throw InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes_) + " classes");
+    if (label < 0 || std::cmp_greater_equal(label, classes_)) throw LabelError(label, classes_);
   }
   [[nodiscard]] float weight_of_class(std::size_t c) const { return spec_.weights.empty() ? 1.0F : spec_.weights[c]; }
 

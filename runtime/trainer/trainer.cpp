@@ -258,6 +258,8 @@ Metrics Trainer::checked_metrics() const {
   agree(world_.communicator(), [&] {
     for (const std::string& name : checked_names(metrics, strategy_->plan().outputs, loss_.metric()))
       names += name + "\n";
+    for (const SummedMetric* metric : metrics)  // all ranks' are added up, number by number
+      names += std::to_string(metric->sums(strategy_->plan().outputs)) + " sums\n";
   });
   require_equal(world_.communicator(), "the metrics", names);
   return metrics;

@@ -1,6 +1,8 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/layers/label_error.hpp>
+#include <ronda/runtime/trainer/sample_search.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 #include <algorithm>
@@ -32,7 +34,7 @@ void drop_matrices(EpochReport& epoch) {
 TrainingRun::TrainingRun(const Parts& parts)
     : parts_(parts),
       loader_(
-          parts.train, SampleOrder(parts.train.size(), options().seed, options().shuffle),
+          parts.train, train_order(),
           training_plan(options(), parts.strategy.shard(), parts.train).with_capacity(parts.strategy.batch_capacity()),
           loading(parts.train, true)),
       validation_loader_(test_loader(parts.validation)),
@@ -46,6 +48,8 @@ std::unique_ptr<BatchLoader> TrainingRun::test_loader(const Dataset& data) const
   const BatchPlan plan = plan_of_test(parts_.strategy, data);
   return std::make_unique<BatchLoader>(data, SampleOrder(data.size(), 0, false), plan, loading(data, false));
 }
+
+SampleOrder TrainingRun::train_order() const { return {parts_.train.size(), options().seed, options().shuffle}; }
 
 TrainingRun::~TrainingRun() {
   parts_.strategy.drain();  // steps in flight may read the loader's batches
@@ -123,12 +127,29 @@ bool TrainingRun::needs_equal_replicas() const {
 }
 
 void TrainingRun::begin_step() {
-  Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0};
+  Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0, .place = {}};
   Strategy& strategy = parts_.strategy;
-  const std::size_t place = static_cast<std::size_t>(progress().batches.taken()) + in_flight_.size();
-  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());  // by their number in `order_`
-  const bool computes = samples.has_value() || newest_batch_ == nullptr;
-  if (samples) seek(progress().current.epoch, order_.batch(*samples));
+  const std::size_t place = static_cast<std::size_t>(progress().step_in_epoch) + in_flight_.size();
+  step.place = strategy.samples_for(place, loader_.plan().steps_per_epoch());
+  if (step.place) loader_.seek(progress().current.epoch, *step.place);
+  StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
+  for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
+  strategy.raise(flags);
+  if (needs_equal_replicas()) strategy.synchronise_next();
+  try {
+    compute_step(step);
+  } catch (const LabelError& error) {
+    const std::string sample =
+        step.place ? find_sample(parts_.train, train_order(), loader_.plan(),
+                                 {.epoch = progress().current.epoch, .step = *step.place}, has_label(error.label()))
+                   : "";
+    throw InputError((sample.empty() ? "" : sample + " of the training data: ") + error.what());
+  }
+  in_flight_.push_back(step);
+}
+
+void TrainingRun::compute_step(Begun& step) {
+  const bool computes = step.place.has_value() || newest_batch_ == nullptr;
   const auto next = [&]() -> const Batch& {
     if (!computes) return *newest_batch_;  // nobody looks at it
     const double asked = steady_seconds();
@@ -136,17 +157,12 @@ void TrainingRun::begin_step() {
     step.data += steady_seconds() - asked;
     return *newest_batch_;
   };
-  StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
-  for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
-  strategy.raise(flags);
-  if (needs_equal_replicas()) strategy.synchronise_next();
-  for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro) strategy.accumulate(next());
+  for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro) parts_.strategy.accumulate(next());
   const Batch& batch = next();
-  if (samples)
+  if (step.place)
     for (Hook* hook : parts_.hooks) hook->before_batch(*this, batch);
-  strategy.begin_step(batch);
+  parts_.strategy.begin_step(batch);
   step.batch = &batch;
-  in_flight_.push_back(step);
 }
 
 /// The other ranks may wait for a batch that takes long.
@@ -173,6 +189,8 @@ StepReport TrainingRun::finish_step() {
   }
   last_step_.times.data = begun.data;
   last_batch_ = begun.batch;
+  last_place_ = begun.place;
+  last_epoch_ = parts_.progress.current.epoch;
   in_flight_.erase(in_flight_.begin());
   TrainingProgress& progress = parts_.progress;
   const std::uint64_t batch = order_.batch(last_step_.samples_of.value_or(progress.batches.taken()));
@@ -241,7 +259,22 @@ Evaluation TrainingRun::test(BatchLoader& loader) { return evaluate(loader, {}, 
 Evaluation TrainingRun::evaluate(BatchLoader& loader, const SeeOutputs& see, const Metrics& metrics) {
   const Phase phase(parts_.world.communicator(), Activity::evaluating);
   loader.seek(1);
-  return parts_.strategy.evaluate(loader, see, metrics);
+  try {
+    return parts_.strategy.evaluate(loader, see, metrics);
+  } catch (const LabelError& error) {
+    const bool validation = &loader == validation_loader_.get();
+    const Dataset& data = validation ? parts_.validation : parts_.test;
+    const std::string sample = find_sample(data, SampleOrder(data.size(), 0, false), loader.plan(),
+                                           {.steps = loader.plan().steps_per_epoch()}, has_label(error.label()));
+    throw InputError((sample.empty() ? "" : sample + " of the " + (validation ? "validation" : "test") + " data: ") +
+                     error.what());
+  }
+}
+
+std::string TrainingRun::nonfinite_sample() const {
+  if (!last_place_) return {};
+  return find_sample(parts_.train, train_order(), loader_.plan(), {.epoch = last_epoch_, .step = *last_place_},
+                     nonfinite_field(parts_.train.fields()));
 }
 
 std::span<const double> TrainingRun::kept_of(const std::string& name) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
@@ -77,6 +78,9 @@ class TrainingRun {
   [[nodiscard]] const StepResult& last_step() const noexcept { return last_step_; }
   /// Its last micro-batch; in before_batch and after_step alone.
   [[nodiscard]] const Batch& last_batch() const noexcept { return *last_batch_; }
+  /// A sample of this rank, of that step, with an input that is not finite, as text; empty where there is none. Reads
+  /// the samples again. Not collective.
+  [[nodiscard]] std::string nonfinite_sample() const;
   /// Whether no step is under way.
   [[nodiscard]] bool settled() const noexcept { return in_flight_.empty(); }
   /// Whether no step will begin in this run any more.
@@ -120,7 +124,8 @@ class TrainingRun {
   /// A step that was begun and is not finished.
   struct Begun {
     const Batch* batch;
-    double start, data;  ///< when; seconds that its batches took
+    double start, data;                ///< when; seconds that its batches took
+    std::optional<std::size_t> place;  ///< of its samples among the epoch's steps; nothing: it has none
   };
 
   void train_epoch();
@@ -137,6 +142,8 @@ class TrainingRun {
   [[nodiscard]] std::unique_ptr<BatchLoader> test_loader(const Dataset& data) const;
   Evaluation test(BatchLoader& loader);
   Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see, const Metrics& metrics);
+  void compute_step(Begun& step);
+  [[nodiscard]] SampleOrder train_order() const;
   [[nodiscard]] LoaderOptions loading(const Dataset& data, bool in_steps) const;
 
   Parts parts_;
@@ -145,8 +152,10 @@ class TrainingRun {
   std::vector<Begun> in_flight_;                                  ///< the oldest first
   StepResult last_step_;
   const Batch* last_batch_ = nullptr;
-  const Batch* newest_batch_ = nullptr;  ///< that the loader gave in this run
-  double last_end_ = 0;                  ///< of a step
+  std::optional<std::size_t> last_place_;  ///< of its samples in …
+  std::uint64_t last_epoch_ = 1;           ///< … this epoch
+  const Batch* newest_batch_ = nullptr;    ///< that the loader gave in this run
+  double last_end_ = 0;                    ///< of a step
   double slowest_test_ = 0;
   std::uint64_t states_set_ = 0;
   Deal deal_;

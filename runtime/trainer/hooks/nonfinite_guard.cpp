@@ -1,15 +1,57 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/finite.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
+
+#include <algorithm>
 
 namespace ronda {
 namespace {
 
 /// Then no batch is to blame, but the parameters.
 constexpr std::uint64_t most_in_a_row = 10;
+
+/// Why a step is not finite, and what may help.
+struct Cause {
+  std::string text, remedy;
+  bool given = true;  ///< it is in the data or the initial parameters
+};
+
+/// The first tensor of a safetensors file that has a number that is not finite; empty where there is none.
+std::string nonfinite_tensor(const std::filesystem::path& path) {
+  SafetensorsFile file(path);
+  for (const auto& entry : file.entries())
+    if (entry.dtype == DType::float32 && !all_finite(1, file.read(entry))) return entry.name;
+  return {};
+}
+
+/// Collective: the samples of the step first, then the parameters that the training began with, then what the step
+/// itself shows.
+Cause cause_of(TrainingRun& run) {
+  const Communicator& communicator = run.world().communicator();
+  const auto samples = communicator.gather_texts(run.nonfinite_sample());
+  const auto found = std::ranges::find_if_not(samples, &std::string::empty);
+  if (found != samples.end())
+    return {*found + " of the training data",
+            "mend that sample or leave it out; .on_nonfinite = skip skips such steps"};
+  const std::filesystem::path& init = run.options().init;
+  const bool from_file = !init.empty() && run.progress().resumed_step == 0;
+  std::string tensor;
+  if (from_file)
+    agree(communicator, [&] {
+      if (communicator.rank() == 0) tensor = nonfinite_tensor(init);
+    });
+  tensor = communicator.broadcast_text(tensor);
+  if (!tensor.empty())
+    return {tensor + " in .init = " + init.string() + " has numbers that are not finite",
+            "begin with other parameters"};
+  return {run.strategy().explain_nonfinite(run.last_batch()),
+          "a smaller .learning_rate or .clip_norm may help, .on_nonfinite = skip goes on", false};
+}
 
 }  // namespace
 
@@ -30,14 +72,13 @@ void NonfiniteGuard::after_step(TrainingRun& run, const StepReport& report) {
 void NonfiniteGuard::react(TrainingRun& run) {
   ++nonfinite_steps_;
   ++in_a_row_;
-  const std::string why =
-      "step " + std::to_string(run.step()) + " is not finite: " + run.strategy().explain_nonfinite(run.last_batch());
+  const Cause cause = cause_of(run);
+  const std::string why = "step " + std::to_string(run.step()) + " is not finite: " + cause.text;
   const OnNonfinite choice = run.options().on_nonfinite.value_or(OnNonfinite::stop);
-  if (choice == OnNonfinite::stop)
-    throw as_agreed(Error(why + "; a smaller .learning_rate or .clip_norm may help, .on_nonfinite = skip goes on"));
+  if (choice == OnNonfinite::stop) throw as_agreed(Error(why + "; " + cause.remedy));
   if (in_a_row_ >= most_in_a_row)
-    throw as_agreed(Error(why + "; the " + std::to_string(most_in_a_row) +
-                          "th step in a row: no batch is to blame, but the parameters"));
+    throw as_agreed(Error(why + "; the " + std::to_string(most_in_a_row) + "th step in a row" +
+                          (cause.given ? "; " + cause.remedy : ": no batch is to blame, but the parameters")));
   if (choice == OnNonfinite::rollback) return roll_back(run, why);
   if (run.last_step().spoiled) throw as_agreed(Error(why + "; the update is done, and nothing is left to go on with"));
   run.sink().on_warning(why + "; it is skipped");

@@ -1,0 +1,24 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <ronda/core/error.hpp>
+
+namespace ronda {
+
+/// A sample's label is no number of a class. Trainer adds which sample has it.
+class LabelError : public InputError {
+ public:
+  LabelError(std::int32_t label, std::size_t classes)
+      : InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes) +
+                   " classes: labels count from 0, so the largest is " + std::to_string(classes - 1)),
+        label_(label) {}
+
+  [[nodiscard]] std::int32_t label() const noexcept { return label_; }
+
+ private:
+  std::int32_t label_;
+};
+
+}  // namespace ronda
