@@ -161,6 +161,31 @@ void list_jobs() {
 
 std::string text_of(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
+void require_outputs(const Options& options) {
+  const std::vector<Output> outputs{{"--json", options.json}, {"--timeline", options.timeline}};
+  require_apart(outputs);
+  for (const Output& output : outputs) {
+    if (output.path.extension() == ".ronda")
+      throw InputError(printable(output.path.string()) + " has a record's name: give a file of JSON another one");
+    apps::require_output(output);
+  }
+}
+
+/// One that cannot be written takes no other with it. Throws ResourceError that names each.
+void write_files(const Options& options, const Trace& trace, const Explanation& explanation) {
+  std::string failures;
+  const auto attempt = [&](const std::filesystem::path& file, const auto& content) {
+    try {
+      if (!file.empty()) write_text(file, text_of(content()));
+    } catch (const Error& error) {
+      failures += (failures.empty() ? "" : "; ") + std::string(error.what());
+    }
+  };
+  attempt(options.json, [&] { return to_json(trace, explanation); });
+  attempt(options.timeline, [&] { return timeline(trace); });
+  if (!failures.empty()) throw ResourceError(failures);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -174,15 +199,11 @@ int main(int argc, char** argv) {
       return 0;
     }
     const Trace trace = read_trace(options.places);
-    require_apart({{"--json", options.json}, {"--timeline", options.timeline}});
-    for (const std::filesystem::path& output : {options.json, options.timeline})
-      if (output.extension() == ".ronda")
-        throw InputError(printable(output.string()) + " has a record's name: give a file of JSON another one");
+    require_outputs(options);
     const Explanation explanation = explain(trace);
-    if (!options.json.empty()) write_text(options.json, text_of(to_json(trace, explanation)));
-    if (!options.timeline.empty()) write_text(options.timeline, text_of(timeline(trace)));
     for (const std::string& note : trace.notes) std::cerr << "ronda: warning: " << note << "\n";
     std::cout << explanation.text;
+    write_files(options, trace, explanation);
     return 0;
   });
 }

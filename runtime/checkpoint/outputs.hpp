@@ -19,7 +19,7 @@ struct Output {
 /// - lies in a checkpoint, or has a name that Ronda uses in a folder of checkpoints;
 /// - is another output. Two folders may be one; a file may lie in another output's folder.
 ///
-/// Files that exist are compared by device and inode, so links, hard links and relative paths are seen through. A pipe
+/// Files that exist are compared by device and inode, so a link, a hard link and a relative path are the same file. A pipe
 /// or a device may be given to several outputs. Empty paths are passed over.
 void require_apart(const std::vector<Output>& outputs, const std::vector<std::filesystem::path>& inputs = {});
 

@@ -20,6 +20,13 @@ expect 'every step on the timeline' test "$(json "$work/timeline.json" \
   'sorted({e["args"]["step"] for e in it["traceEvents"] if e["name"] == "bucket 0"}) == list(range(1, 21))')" == True
 expect 'times that can be' test "$(json "$work/timeline.json" \
   'all(e["ts"] >= 0 and 0 <= e["dur"] < 60e6 for e in it["traceEvents"] if e["ph"] == "X")')" == True
+run "$apps/ronda_trace" --json /dev/full --timeline "$work/again.json" "$records" # takes no other file with it
+expect_status 1
+expect_message 'cannot write /dev/full'
+expect 'the timeline' cmp "$work/timeline.json" "$work/again.json"
+run "$apps/ronda_trace" --timeline "$records/rank-0000.ronda" "$records"
+expect_status 2
+expect_message '--timeline .*rank-0000.ronda would overwrite an input'
 
 # A killed rank: mpirun is faster than we; the records tell.
 for how in kill:node kill:ring kill:mpi kill:ring:thread; do
