@@ -31,6 +31,19 @@ trained 1 mnist_softmax --steps 20
 trained 2 mnist_softmax --steps 20
 expect_summary world_size 2
 
+what='the compatibility set against the installed copy'
+run cmake -G Ninja -S "$root/test/compatibility" -B "$work/compatibility" -DCMAKE_PREFIX_PATH="$prefix"
+expect_status 0
+run cmake --build "$work/compatibility"
+expect_status 0
+mpi 2 "$work/compatibility/compatibility"
+expect_status 0
+expect 'every program' test "$(grep -c ': as it was$' "$work/out")" -eq 10
+for name in coordinator key_value; do
+  mpi 2 "$work/compatibility/compatibility_${name}_c"
+  expect_status 0
+done
+
 example=custom_loop # documents.py builds the others
 what="building $example"
 run cmake -G Ninja -S "$prefix/share/ronda/examples/$example" -B "$work/$example" -DCMAKE_PREFIX_PATH="$prefix"
