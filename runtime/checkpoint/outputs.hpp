@@ -19,8 +19,8 @@ struct Output {
 /// - lies in a checkpoint, or has a name that Ronda uses in a folder of checkpoints;
 /// - is another output. Two folders may be one; a file may lie in another output's folder.
 ///
-/// Files that exist are compared by device and inode, so a link, a hard link and a relative path are the same file. A pipe
-/// or a device may be given to several outputs. Empty paths are passed over.
+/// Files that exist are compared by device and inode, so a link, a hard link and a relative path are the same file. A
+/// pipe or a device may be given to several outputs. Empty paths are passed over.
 void require_apart(const std::vector<Output>& outputs, const std::vector<std::filesystem::path>& inputs = {});
 
 }  // namespace ronda
