@@ -1,5 +1,6 @@
 """examples/python/ronda.py as a program uses it wrongly: every mistake is an exception that says so, and the next call works.
 Means of integers, whose sums do not fit, are exact."""
+import ctypes
 import weakref
 
 import numpy_or_skip  # noqa: F401
@@ -48,6 +49,22 @@ def means_of_integers_do_not_wrap(world):
         assert (mean == most).all(), mean
 
 
+def a_call_that_fails_on_one_rank_is_not_taken_for_its_next(world):
+    ones = numpy.ones(3, numpy.float32)
+
+    def reduce():
+        world.allreduce(ones, "gradient")
+    reduce()
+    if world.size > 1:
+        if world.rank == 0:
+            no_data = world.handle, b"gradient", None, ctypes.c_size_t(3), 0, 0
+            fails(ronda.RondaError, "NULL", ronda.call, "ronda_allreduce", *no_data)
+        fails(ronda.RondaError, "after 1 call that failed on that rank alone", reduce)
+    ones[:] = 1
+    reduce()
+    assert (ones == world.size).all(), ones
+
+
 def what_is_in_flight_lives(world):
     """Rank 0 drops a large array, which has pages of its own, before anybody else has one to reduce with it."""
     part = world.split(0)
@@ -83,6 +100,7 @@ with ronda.World() as world:
     words_are_known(world)
     ranks_are_numbers_of_c(world)
     means_of_integers_do_not_wrap(world)
+    a_call_that_fails_on_one_rank_is_not_taken_for_its_next(world)
     what_is_in_flight_lives(world)
     the_library_is_missed()
     assert world.allreduce(numpy.ones(1))[0] == world.size
