@@ -10,6 +10,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <sstream>
 
 namespace ronda {
 namespace {
@@ -104,6 +106,23 @@ std::function<ParameterGroup(std::string_view)> groups_of(const TrainingOptions&
     }
     return result;
   };
+}
+
+std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters) {
+  const auto group_of = groups_of(options);
+  if (!group_of) return "none\n";
+  std::ostringstream text;
+  text.precision(std::numeric_limits<double>::max_digits10);
+  for (const Parameter& parameter : parameters) {
+    const ParameterGroup group = group_of(parameter.name);
+    text << parameter.name << ": rate_factor " << group.rate_factor << ", weight_decay ";
+    if (group.weight_decay)
+      text << *group.weight_decay;
+    else
+      text << "of the optimizer";
+    text << ", frozen " << group.frozen << ", pruned " << group.pruned << "\n";
+  }
+  return text.str();
 }
 
 void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters) {

@@ -38,5 +38,7 @@ void check(const GroupOption& group);
 /// Throws InputError for a name or a pattern of `freeze`, `groups` or `prune_only` that no parameter has, and where
 /// none is left to be pruned: the training would be as without it, in silence.
 void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
+/// The group of each parameter, a line each, for ranks to compare.
+[[nodiscard]] std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
 
 }  // namespace ronda

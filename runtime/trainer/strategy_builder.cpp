@@ -75,7 +75,12 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
                              .schedule = *rates,
                              .options = std::move(options),
                              .sink = &sink});
-  agree(communicator, [&] { check_groups(parts.setup.options, strategy->parameters()); });
+  std::string groups;
+  agree(communicator, [&] {
+    check_groups(parts.setup.options, strategy->parameters());
+    groups = text_of_groups(parts.setup.options, strategy->parameters());
+  });
+  require_equal(communicator, "the groups of parameters (.group_of)", groups);
   store.keep(*strategy, sink);
   return strategy;
 }
