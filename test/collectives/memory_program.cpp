@@ -3,6 +3,7 @@
 //   memory_program    prints, on rank 0, a line of JSON: the most that any rank had taken at a time, by phase, in bytes
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/world.hpp>
+#include <ronda/coordinator/coordinator.hpp>
 #include <ronda/core/error.hpp>
 
 #include <malloc.h>
@@ -113,6 +114,15 @@ void run(Communicator all, long start) {
     for (const auto& one : planned) one->start().wait();
   });
   phases.run("splitting", [&] { static_cast<void>(all.split(all.rank() % 2, 0)); });
+  const long before = live.load();
+  most.store(before);
+  {
+    Coordinator coordinator(all);  // while it is open, no other communication
+    for (int round = 0; round < 2; ++round)
+      for (const char* name : {"a", "b"}) coordinator.allreduce(name, tensor).wait();
+    coordinator.close();
+  }
+  phases.add("a coordinator", most.load() - before);
   phases.run("a failure", [&] {
     try {
       agree(all, [&] {
@@ -129,7 +139,7 @@ void run(Communicator all, long start) {
 int main(int argc, char** argv) {
   const long before = live.load();
   most.store(before);
-  World world(argc, argv);
+  World world(argc, argv, {.any_thread = true});
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // by then the watchdog has found the others' records
   const long start = most.load() - before;
   run(world.communicator(), start);
