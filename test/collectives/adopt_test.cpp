@@ -32,6 +32,22 @@ bool adopt_and_reduce(MPI_Comm communicator, Progress progress) {
   return holds(world.rank() == rank && world.size() == size, "the communicator's ranks") & holds(equal, "their sum");
 }
 
+/// All ranks get the same error where they are to divide a host differently.
+bool refuses_different_nodes() {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) return true;
+  std::string why;
+  try {
+    const World world = World::adopt(MPI_COMM_WORLD, {.ranks_per_node = rank == 1 ? 2 : 0});
+  } catch (const InputError& error) {
+    if (error.agreed()) why = error.what();
+  }
+  return holds(why.find("RONDA_RANKS_PER_NODE) is 0 on rank 0 and 2 on rank 1") != std::string::npos,
+               "an error for ranks that divide a host differently");
+}
+
 /// Two worlds beside each other, of two ranks each. In one a rank is late, and the other rank is told; in the other all
 /// goes on.
 bool stall_in_one_of_two() {
@@ -86,6 +102,7 @@ int main(int argc, char** argv) {
   MPI_Comm even_or_odd = MPI_COMM_NULL;  // in reversed order
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &even_or_odd);
   good &= adopt_and_reduce(even_or_odd, Progress::inline_);
+  good &= refuses_different_nodes();
   if (level == MPI_THREAD_MULTIPLE) good &= adopt_and_reduce(even_or_odd, Progress::thread);
   MPI_Comm_free(&even_or_odd);
 

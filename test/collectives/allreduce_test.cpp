@@ -117,6 +117,62 @@ TEMPLATE_LIST_TEST_CASE("every algorithm does every operation on every type", ""
   }
 }
 
+TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the type, by every algorithm", "",
+                   std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
+  Communicator communicator = test::world().communicator();
+  const int rank = communicator.rank(), ranks = communicator.size();
+  constexpr TestType most = std::numeric_limits<TestType>::max(), least = std::numeric_limits<TestType>::min();
+  const auto mean_of_most = static_cast<TestType>(most - (ranks > 1 ? 1 : 0));  // of most, and most - 1 on rank 0
+  const auto mean_of_least = static_cast<TestType>(least + (ranks > 1 && least < 0 ? 1 : 0));  // towards zero
+  for (const std::size_t count : {std::size_t{2}, some}) {
+    const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
+    const auto data = elements_in<TestType>(memory, count);
+    const auto fill = [&] {
+      for (std::size_t i = 0; i < count; ++i)
+        data[i] = static_cast<TestType>(i % 2 == 0 ? most - (rank == 0 && ranks > 1 ? 1 : 0)
+                                                   : least + (rank == 0 && ranks > 1 ? 1 : 0));
+    };
+    const auto wrong = [&] {
+      std::size_t off = 0;
+      for (std::size_t i = 0; i < count; ++i) off += data[i] == (i % 2 == 0 ? mean_of_most : mean_of_least) ? 0 : 1;
+      return off;
+    };
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+      fill();
+      const auto planned = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::mean, algorithm, "test"});
+      planned->start().wait();
+      INFO(name_of(algorithm) << " of " << count << " elements");
+      CHECK(wrong() == 0);
+      fill();
+      planned->start().wait();
+      CHECK(wrong() == 0);
+    }
+    fill();
+    communicator.allreduce(Tensor(data), ReduceOp::mean);
+    CHECK(wrong() == 0);
+    fill();
+    communicator.reduce(Tensor(data), ranks - 1, ReduceOp::mean);
+    if (rank == ranks - 1) CHECK(wrong() == 0);
+    std::vector<std::size_t> counts(static_cast<std::size_t>(ranks));
+    counts.back() = count;
+    fill();
+    communicator.plan(ReduceScatterSpec{Tensor(data), ReduceOp::mean, counts})->start().wait();
+    if (rank == ranks - 1) CHECK(wrong() == 0);
+  }
+}
+
+TEMPLATE_TEST_CASE("sums of small integers wrap around alike by every algorithm", "", std::int8_t, std::uint8_t) {
+  Communicator communicator = test::world().communicator();
+  const Buffer memory = communicator.allocate(some, Memory::node_shared);
+  const auto data = elements_in<TestType>(memory, some);
+  for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+    std::ranges::fill(data, TestType{100});
+    communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"})->start().wait();
+    INFO(name_of(algorithm));
+    CHECK(std::ranges::count(data, static_cast<TestType>(100 * communicator.size())) == std::ssize(data));
+  }
+}
+
 // MPI's own makes no such promise.
 TEMPLATE_TEST_CASE("every algorithm of ours gives all ranks the same NaN", "", float, double, Float16, BFloat16) {
   Communicator communicator = test::world().communicator();

@@ -458,6 +458,17 @@ TEST_CASE("ranks that allocate different kinds of memory, or a rank that sends t
   CHECK_THROWS_AS(communicator.allocate(4096, memory), LogicError);
 }
 
+TEST_CASE("counts whose sum is more than memory can have are refused") {
+  Communicator communicator = test::world().communicator();
+  if (communicator.size() != 2) return;
+  std::vector<float> all(8), other(8);
+  const std::vector<std::size_t> counts{~std::size_t{3}, 12};  // 8, where they wrap around
+  CHECK_THROWS_AS(communicator.plan(ReduceScatterSpec{tensor(all), ReduceOp::sum, counts}), InputError);
+  CHECK_THROWS_AS(communicator.plan(AllgatherSpec{tensor(all), counts}), InputError);
+  CHECK_THROWS_AS(communicator.plan(ScatterSpec{tensor(other), tensor(all), 0, counts}), InputError);
+  CHECK_THROWS_AS(communicator.alltoall(tensor(all), tensor(other), counts, counts), InputError);
+}
+
 TEST_CASE("a short allreduce for once to which ranks come with different counts fails on all of them") {
   Communicator communicator = test::world().communicator();
   if (communicator.size() != 2) return;  // more would still wait for one another

@@ -63,6 +63,21 @@ TEST_CASE("memory that is one for the node is everybody's, and needs room for on
   CHECK(wrong == 0);
 }
 
+TEST_CASE("memory that is one for the node is refused where each rank gives its own, and taken by a broadcast") {
+  Communicator communicator = test::world().communicator();
+  const Buffer memory = communicator.allocate(8192 * sizeof(float), Memory::one_a_node);
+  for (const std::size_t count : {4, 8192}) {
+    const Tensor tensor(test::elements_in<float>(memory, count));
+    std::vector<float> other(count);
+    CHECK_THROWS_AS(communicator.allreduce(tensor), LogicError);
+    CHECK_THROWS_AS(communicator.plan(AllreduceSpec{{tensor}}), LogicError);
+    CHECK_THROWS_AS(communicator.reduce(tensor, 0), LogicError);
+    CHECK_THROWS_AS(communicator.plan(ReduceScatterSpec{tensor}), LogicError);
+    CHECK_THROWS_AS(communicator.alltoall(tensor, Tensor(std::span(other))), LogicError);
+    CHECK_NOTHROW(communicator.broadcast(tensor, 0));
+  }
+}
+
 TEST_CASE("memory that is one for the node and does not fit is each rank's own") {
   Communicator communicator = test::world().communicator();
   const Buffer memory = communicator.allocate(many * sizeof(float), Memory::one_a_node);

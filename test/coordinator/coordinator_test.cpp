@@ -184,6 +184,30 @@ TEST_CASE("a name may change its shape where all ranks do") {
   coordinator.close();
 }
 
+TEST_CASE("a call that fails on one rank alone is not taken for its next one, which fails on all ranks") {
+  if (ranks() == 1) return;
+  Coordinator coordinator = open();
+  std::vector<float> values(3);
+  const auto submit = [&](float value) {
+    values.assign(3, value);
+    coordinator.allreduce("gradient", tensor_of(values)).wait();
+  };
+  submit(1);
+  const Tensor without_memory({Shape{3}, DType::float32, {}}, nullptr);
+  const bool fails = rank() == 0;
+  if (fails) CHECK_THROWS_AS(coordinator.allreduce("gradient", without_memory), InputError);
+  const std::string why = thrown_by([&] { submit(2); });  // the second call of rank 0, the first of the others
+  CHECK(why.find("after 1 call that failed on that rank alone") != std::string::npos);
+  for (int round = 0; round < 2; ++round) {
+    submit(4);
+    CHECK(values[0] == 4.0F * static_cast<float>(ranks()));
+  }
+  CHECK_THROWS_AS(coordinator.allreduce("gradient", without_memory), InputError);  // on all ranks alike
+  submit(5);
+  CHECK(values[0] == 5.0F * static_cast<float>(ranks()));
+  coordinator.close();
+}
+
 TEST_CASE("what ranks submit differently fails on all of them, and names who has what") {
   Coordinator coordinator = open();
   std::vector<float> floats(6);
