@@ -141,6 +141,18 @@ TEST_CASE("what is pushed ahead waits for its round") {
   CHECK(bench.value == 33);
 }
 
+TEST_CASE("a push beyond the bound on what is pushed ahead is answered when enough rounds have ended") {
+  Bench bench(2, {.ahead_bytes = 2 * sizeof(float)});
+  for (int push = 0; push < 5; ++push) bench.push(0, 1);
+  CHECK(bench.said() == Said{"0 done", "0 done", "0 done"});  // one of this round, two of later ones
+  bench.push(1, 1);
+  CHECK(bench.said() == Said{"1 done"});  // three are still ahead
+  bench.push(1, 1);
+  CHECK(bench.said() == Said{"1 done", "0 done", "0 done"});
+  bench.pull(1);
+  CHECK(bench.said() == Said{"1 has version 2"});
+}
+
 TEST_CASE("where too few workers are left for a round, a pull that waits for it is refused") {
   Bench bench(3, {.replicas_to_aggregate = 2});
   bench.close(1);

@@ -1,6 +1,7 @@
 // A key-value store over MPI.
 #include "support/catch.hpp"
 #include "support/heap.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/refusal.hpp"
 #include "support/sanitizer.hpp"
@@ -545,6 +546,53 @@ TEST_CASE("an update that throws fails all workers, with its message, and the se
     });
   });
   CHECK(why == "no third update of values");
+}
+
+/// Two workers and one server: worker 0 uses the key 'a', worker 1 'b', until they fail. Returns why, on each rank.
+std::string of_other_keys(const KeyValueOptions& options, bool pulls) {
+  KeyValueOptions given = options;
+  given.servers = ranks() - 2;
+  Numbers values(10);
+  return test::refusal([&] {
+    with_store(adding_store(given), [&](KeyValueStore& store) {
+      store.init("a", values);
+      store.init("b", values);
+      for (;;) {
+        store.push(rank() == 0 ? "a" : "b", values);
+        if (pulls) store.pull(rank() == 0 ? "a" : "b", values);
+      }
+    });
+  });
+}
+
+TEST_CASE("workers that all wait for each other at a server get an error that names them and the keys") {
+  if (ranks() != 3) return;
+  test::require_mentions(of_other_keys({}, true),
+                         {"worker 0 pulls 'a'", "worker 1 has not pushed it", "worker 1 pulls 'b'"});
+  test::require_mentions(of_other_keys({.ahead_bytes = 100}, false), {"120 bytes", ".ahead_bytes = 100"});
+  test::require_mentions(of_other_keys({.asynchronous = true, .max_staleness = 2}, false),
+                         {"worker 0 has pushed 'a' 3 times, and worker 1 0 times", ".max_staleness = 2"});
+  static_cast<void>(test::world().communicator().gather_texts("the world goes on"));
+}
+
+TEST_CASE("a worker that pushes far ahead of a slow one is held up, and all is applied") {
+  if (ranks() < 3) return;
+  constexpr int pushes = 50;
+  Numbers values(1000);
+  with_store(adding_store({.ahead_bytes = 10'000}), [&](KeyValueStore& store) {
+    store.init("values", values);
+    const Numbers gradient(values.size(), 1.0F);
+    std::vector<KeyValueHandle> begun;
+    for (int push = 0; push < pushes; ++push) {
+      begun.push_back(store.start_push("values", gradient));
+      if (rank() == 0) store.poll();
+      if (rank() != 0) begun.back().wait();
+      if (rank() != 0) store.pull("values", values);
+    }
+    for (const KeyValueHandle& handle : begun) handle.wait();
+    store.pull("values", values);
+    CHECK(values == Numbers(values.size(), static_cast<float>(pushes)));
+  });
 }
 
 TEST_CASE("two stores of one world do not mix up their messages, nor the caller's") {
