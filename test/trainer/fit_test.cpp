@@ -5,11 +5,14 @@
 #include <stdexcept>
 #include <thread>
 
+#include <ronda/collectives/group/group.hpp>
+#include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/running_mean.hpp"
 #include "support/toy_data.hpp"
@@ -80,7 +83,57 @@ class Watched final : public Dataset {
   const MemoryDataset* data_;
 };
 
+/// Notes whether a rank has declared that it reads, when a sample is read.
+class Declared final : public Dataset {
+ public:
+  explicit Declared(const Dataset& data) : data_(data) {}
+  [[nodiscard]] std::size_t size() const override { return data_.size(); }
+  [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
+  [[nodiscard]] std::uint64_t fingerprint() const override { return data_.fingerprint(); }
+  void read(const SampleRequest& request, Batch& batch) const override {
+    const auto& recorder = world().communicator().group().members().ledger().recorder;
+    if (request.epoch > 0 && recorder != nullptr) {
+      const bool declared =
+          Recorder::get(recorder->file().head.activity) == static_cast<std::uint64_t>(Activity::reading);
+      ++(declared ? reads_declared : reads_undeclared);
+    }
+    data_.read(request, batch);
+  }
+  mutable std::atomic<int> reads_declared = 0, reads_undeclared = 0;
+
+ private:
+  const Dataset& data_;
+};
+
 }  // namespace
+
+TEST_CASE("a training declares that it reads its samples, for which other ranks wait longer") {
+  Training training({});
+  const Declared data(training.data);
+  training.trainer.fit(data, training.data);
+  if (world().size() == 1) return;  // nobody watches
+  CHECK(data.reads_declared > 0);
+  CHECK(data.reads_undeclared == 0);
+}
+
+TEST_CASE("a validation split that differs between ranks is refused on all of them") {
+  if (world().size() == 1) return;
+  TrainingOptions options;
+  options.validation_split = world().rank() == 1 ? 0.2 : 0;
+  require_mentions(message_of<InputError>([&] { trained(options); }), {".validation_split", "'0.2", "'0.0"});
+}
+
+TEST_CASE("groups of parameters that differ between ranks are refused on all of them, before the first step") {
+  if (world().size() == 1) return;
+  TrainingOptions options;
+  options.group_of = [](std::string_view name) {
+    return ParameterGroup{.rate_factor = world().rank() == 1 && name == "dense1.bias" ? 0.5 : 1};
+  };
+  Training training(options);
+  require_mentions(message_of<InputError>([&] { training.trainer.fit(training.data, training.data); }),
+                   {".group_of", "dense1.bias: rate_factor 1", "dense1.bias: rate_factor 0.5"});
+  CHECK(training.trainer.statistics().steps() == 0);
+}
 
 TEST_CASE("a stop asked for in an epoch's last hooks ends the training with that epoch, on all ranks") {
   for (const bool tested : {true, false})

@@ -1,5 +1,6 @@
 // Trainings whose workers do not wait for each other: an epoch has each sample once, ages are bounded, and all that a
 // trainer does between steps still works.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/trainer/epoch_batches.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
@@ -68,7 +70,101 @@ std::vector<TrainingOptions> ways() {
   return all;
 }
 
+constexpr std::size_t counted_samples = 80;
+
+/// Counts how often each sample was used: each has an input of its own, whose weight grows by 1 / batch with each use.
+struct CountedTraining {
+  explicit CountedTraining(TrainingOptions options, std::size_t batch = 2)
+      : trainer(world(), model, loss, given(std::move(options), batch)) {
+    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+    trainer.add(std::make_unique<Slow>());
+  }
+  static TrainingOptions given(TrainingOptions options, std::size_t batch) {
+    options = small(std::move(options));
+    options.epochs = 1;
+    options.global_batch_size = batch;
+    options.optimizer.name = "sgd";
+    options.learning_rate = 1;
+    options.initializer = Initializer::zeros;
+    return options;
+  }
+  static MemoryDataset samples() {
+    std::vector<float> inputs(counted_samples * counted_samples);
+    for (std::size_t i = 0; i < counted_samples; ++i) inputs[i * counted_samples + i] = 1;
+    return {std::move(inputs), {counted_samples}, std::vector<float>(counted_samples, 1e6F), {1}};
+  }
+  void fit() { trainer.fit(data, data); }
+  /// By sample.
+  std::vector<float> weights() {
+    const Tensor& values = trainer.strategy().parameters()[0].value;
+    return {values.pointer<float>(), values.pointer<float>() + counted_samples};
+  }
+  [[nodiscard]] bool used_each_once() { return weights() == std::vector<float>(counted_samples, 0.5F); }
+
+  MemoryDataset data = samples();
+  Sequential model{Dense(1)};
+  L1Loss loss;
+  Trainer trainer;
+};
+constexpr auto counted_training = fitted_training<CountedTraining>;
+
+/// A training like `options` that goes on from the last checkpoint in the folder, and saves nothing.
+TrainingOptions going_on_from(const SharedFolder& folder, TrainingOptions options) {
+  options.resume_from = list_checkpoints(folder.path).back().path;
+  return options;
+}
+
 }  // namespace
+
+TEST_CASE("an epoch's batches that no step has taken are numbered, the skipped ones first") {
+  EpochBatches batches;
+  for (const std::uint64_t batch : {0, 2, 6, 3}) batches.take(batch);
+  CHECK(batches.taken() == 4);
+  CHECK(batches.skipped() == std::vector<std::uint64_t>{1, 4, 5});
+  std::vector<std::uint64_t> next;
+  for (std::uint64_t number = 4; number < 9; ++number) next.push_back(batches.batch(number));
+  CHECK(next == std::vector<std::uint64_t>{1, 4, 5, 7, 8});
+  for (const std::uint64_t batch : {5, 1, 4}) batches.take(batch);
+  CHECK(batches.skipped().empty());
+  CHECK(batches.batch(7) == 7);
+}
+
+TEST_CASE(
+    "asynchronous workers use each sample of an epoch once, with checkpoints, an end and a resumption in its midst") {
+  for (const int servers : server_counts())
+    for (const std::uint64_t every : {1, 2, 7}) {
+      const SharedFolder folder;
+      TrainingOptions options = saving_in(folder, asynchronous_by(servers));
+      options.checkpoint_every.steps = every;
+      run_until(17, options, counted_training);
+      options.resume = true;
+      CHECK(counted_training(options)->used_each_once());
+    }
+}
+
+TEST_CASE("a mirrored training that goes on from an asynchronous one uses the samples that are left") {
+  for (const int servers : server_counts()) {
+    const SharedFolder folder;
+    run_until(17, saving_in(folder, asynchronous_by(servers)), counted_training);
+    CHECK(counted_training(going_on_from(folder, {}))->used_each_once());
+  }
+}
+
+TEST_CASE("an epoch of asynchronous workers that goes on with another batch uses no sample twice") {
+  for (const int servers : server_counts()) {
+    const SharedFolder folder;
+    run_until(17, saving_in(folder, asynchronous_by(servers)), counted_training);
+    TrainingOptions options = going_on_from(folder, asynchronous_by(servers));
+    options.allow_changes = {"global-batch-size"};
+    CountedTraining training(options, 4);
+    training.fit();
+    const std::vector<float> weights = training.weights();
+    const auto uses = [&](float weight) { return std::ranges::count(weights, weight); };
+    CHECK(uses(0.5F) == 34);
+    CHECK(uses(0.25F) + uses(0) == 46);
+    CHECK(uses(0.25F) % 4 == 0);
+  }
+}
 
 TEST_CASE("an epoch of asynchronous workers has each sample once") {
   for (const int servers : server_counts())
