@@ -23,6 +23,7 @@ the libraries are installed (500 MB).
   --build DIR        our binaries (build/release)
   --venv DIR         where the libraries are installed (${venv})
   --json FILE        write the results there too
+  --warm             sum one buffer repeatedly; else each rank rewrites its buffer before each call
 Pip's own settings (PIP_INDEX_URL and the like) are respected. Exit status: 0 done, 1 a run failed, 2 wrong usage or
 something is missing.
 END
@@ -31,6 +32,7 @@ END
 while [[ $# -gt 0 ]]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
+    --warm) pass+=(--warm); shift; continue ;;
     --*) [[ $# -ge 2 ]] || fail "$1 needs a value, or is unknown; see --help" ;;
   esac
   case $1 in

@@ -1,12 +1,16 @@
-// Each measurement is short and taken many times, in turns with what it is compared with; the best counts, because
-// whatever disturbs can only slow down. Medians are kept too.
+// Each measurement is short and taken many times, in turns with what it is compared with. With buffers that are
+// rewritten each call is timed by itself, and the median counts. Else the best measurement counts, because whatever
+// disturbs can only slow down; medians are kept too.
 #include "allreduce_bench/bench.hpp"
 
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <ronda/core/error.hpp>
 
@@ -42,6 +46,12 @@ double time(const Communicator& communicator, int count, const std::function<voi
   std::vector<double> times(static_cast<std::size_t>(all.size()));
   all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(times)));
   return *std::max_element(times.begin(), times.end());
+}
+
+/// The slowest rank's, call by call.
+std::vector<double> slowest(Communicator all, std::vector<double> mine) {
+  all.allreduce(Tensor(std::span(mine)), ReduceOp::maximum);
+  return mine;
 }
 
 /// One of this host's for each rank on it, in turns; null where nobody asked for one.
@@ -89,9 +99,9 @@ std::vector<Result> Bench::measure(std::size_t bytes, const std::vector<Way>& wa
   std::vector<Result> results;
   for (Contender& contender : contenders) {
     Result& result = results.emplace_back(std::move(contender.result));
-    result.microseconds = std::ranges::min(contender.times);
+    result.microseconds = summary(contender.times);
     result.median_microseconds = median(contender.times);
-    if (mpi) result.mpi_microseconds = std::ranges::min(mpi->times);
+    if (mpi) result.mpi_microseconds = summary(mpi->times);
   }
   return results;
 }
@@ -120,6 +130,8 @@ Bench::Contender Bench::ours(std::size_t count, const Way& way) {
   copy(data.data(), memory_.data(), desc.bytes());
   one.plan = communicator_.plan(spec);  // without what rounding has lost, which no number of sums is to make infinite
   one.allreduce = [planned = one.plan.get()] { planned->start().wait(); };
+  one.memory = &memory_;
+  one.bytes = desc.bytes();
   warm_up(one, desc.bytes());
   return one;
 }
@@ -128,6 +140,8 @@ Bench::Contender Bench::ours(std::size_t count, const Way& way) {
 Bench::Contender Bench::plain_mpi(std::size_t bytes) {
   Contender one;
   one.allreduce = [this, count = bytes / size_of(dtype_)] { mpi_allreduce(plain_.data(), count, dtype_, op_); };
+  one.memory = &plain_;
+  one.bytes = bytes;
   warm_up(one, bytes);
   return one;
 }
@@ -155,8 +169,40 @@ bool Bench::enough(int rounds, double spent) const {
 
 /// What all of it took.
 double Bench::take_turn(Contender& contender) {
+  if (!options_.warm) {
+    const auto times = time_rewritten(contender, contender.repetitions);
+    contender.times.insert(contender.times.end(), times.begin(), times.end());
+    return std::accumulate(times.begin(), times.end(), 0.0);
+  }
   contender.times.push_back(time(communicator_, contender.repetitions, contender.allreduce));
   return contender.repetitions * contender.times.back();
+}
+
+/// Call by call, the slowest rank's microseconds.
+std::vector<double> Bench::time_rewritten(Contender& contender, int count) {
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    rewrite(contender);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    contender.allreduce();
+    times.push_back((MPI_Wtime() - start) * 1e6);
+  }
+  return slowest(communicator_, std::move(times));
+}
+
+/// By zeros, of which no number of sums is infinite; each byte is written by this rank's core.
+void Bench::rewrite(Contender& contender) {
+  if (contender.memory->device() != Device{}) return copy(plain_.data(), contender.memory->data(), contender.bytes);
+  auto* const bytes = reinterpret_cast<volatile unsigned char*>(contender.memory->data());
+  auto* const words = reinterpret_cast<volatile std::uint64_t*>(contender.memory->data());
+  for (std::size_t i = 0; i < contender.bytes / sizeof(std::uint64_t); ++i) words[i] = 0;
+  for (std::size_t i = contender.bytes / sizeof(std::uint64_t) * sizeof(std::uint64_t); i < contender.bytes; ++i)
+    bytes[i] = 0;
+}
+
+double Bench::summary(const std::vector<double>& times) const {
+  return options_.warm ? std::ranges::min(times) : median(times);
 }
 
 /// Between the host and a GPU; on the CPU there is nothing to copy.

@@ -38,6 +38,8 @@ class Bench {
     Result result;
     std::unique_ptr<Collective> plan;  ///< null: MPI's
     std::function<void()> allreduce;
+    Buffer* memory = nullptr;  ///< that it reduces
+    std::size_t bytes = 0;     ///< of it
     int repetitions = 1;
     std::vector<double> times;  ///< microseconds
   };
@@ -48,6 +50,9 @@ class Bench {
   void take_turns(const std::vector<Contender*>& contenders);
   [[nodiscard]] bool enough(int rounds, double spent) const;
   double take_turn(Contender& contender);
+  [[nodiscard]] std::vector<double> time_rewritten(Contender& contender, int count);
+  void rewrite(Contender& contender);
+  [[nodiscard]] double summary(const std::vector<double>& times) const;
   void copy(const void* from, void* to, std::size_t bytes);
 
   Communicator communicator_;

@@ -53,6 +53,13 @@ void add_amounts(CLI::App& app, BenchOptions& options) {
       ->capture_default_str();
 }
 
+/// Whether ranks write to their buffers before each call, as training does.
+void add_modes(CLI::App& app, BenchOptions& options) {
+  CLI::Option* const warm = app.add_flag("--warm", options.warm, "sum one buffer repeatedly; the best time counts");
+  const std::string help = "each rank rewrites its buffer before each call; medians (default)";
+  app.add_flag("--rewrite", help)->excludes(warm);
+}
+
 /// What is reduced, how, and beside what.
 void add_kinds(CLI::App& app, BenchOptions& options) {
   app.add_option("--dtype", options.dtype, "element type")->check(CLI::IsMember(dtype_names()))->capture_default_str();
@@ -119,10 +126,13 @@ std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const To
 
 bool parse(int argc, char** argv, BenchOptions& options, WorldOptions& world) {
   CLI::App app(
-      "Measures allreduce over the ranks that mpirun starts, for a range of sizes. Times are the best of many short "
-      "measurements, each of the slowest rank; --json has the medians, too.",
+      "Measures allreduce over the ranks that mpirun starts, for a range of sizes. Each rank rewrites its buffer "
+      "before "
+      "each call, and times are medians of the slowest rank's. With --warm buffers stay as they are, and times are the "
+      "best of many short measurements; --json has their medians, too.",
       "bench_allreduce");
   add_amounts(app, options);
+  add_modes(app, options);
   add_kinds(app, options);
   add_world_options(app, world, options.progress);
   app.add_option("--json", options.json, "file for the results");

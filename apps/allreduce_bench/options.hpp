@@ -16,6 +16,7 @@ struct BenchOptions {
   std::uint64_t min_bytes = 8, max_bytes = std::uint64_t{64} << 20, factor = 4;
   int iterations = 0, warmup = 5, rounds = 0;  ///< iterations, rounds: 0: by size and time
   bool calibrate = false;
+  bool warm = false;  ///< buffers are not rewritten between the calls of a measurement
   std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto", compression = "none",
               device = "cpu";
 };

@@ -52,6 +52,8 @@ void print_head(const World& world, const BenchOptions& options) {
               counted(static_cast<std::int64_t>(count_hosts(world)), "host").c_str(),
               world.communicator().topology().hosts[0].c_str(), processor_name().c_str(),
               std::string(name_of(world.progress())).c_str(), counted(world.cores(), "core").c_str());
+  std::printf("# %s\n", options.warm ? "warm: one buffer is summed repeatedly; the best of many measurements"
+                                     : "each rank rewrites its buffer before each call; medians");
   std::printf(
       "#      bytes        count     type   op              algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  "
       "wrong%s%s\n",
@@ -88,6 +90,7 @@ std::string json_text(const World& world, const BenchOptions& options, const std
                       {"hosts", count_hosts(world)},
                       {"dtype", options.dtype},
                       {"op", options.op},
+                      {"mode", options.warm ? "warm" : "rewrite"},
                       {"processor", processor_name()},
                       {"progress", name_of(world.progress())},
                       {"results", nlohmann::json::array()}};

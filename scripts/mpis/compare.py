@@ -27,6 +27,7 @@ def arguments():
     parser.add_argument("--bytes", default=SIZES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
     options.mpis = options.mpis.split(",")
     try:
@@ -56,6 +57,10 @@ def open_mpi_settings():
     }
 
 
+def mode(options):
+    return ["--warm"] if options.warm else []
+
+
 def ours(options):
     """By size: microseconds."""
     found = {}
@@ -63,7 +68,7 @@ def ours(options):
         for size in options.bytes:
             results = Path(directory) / "results.json"
             execute(["mpirun", "-n", str(options.ranks), options.build / "apps/bench_allreduce", "--min-bytes", str(size),
-                     "--max-bytes", str(size), "--json", results], {**os.environ, **open_mpi_settings()})
+                     "--max-bytes", str(size), *mode(options), "--json", results], {**os.environ, **open_mpi_settings()})
             result = json.loads(results.read_text())["results"][0]
             if result["wrong"]:
                 sys.exit(f"compare_mpi.sh: bench_allreduce of {size} bytes: {result['wrong']} wrong results")
@@ -82,7 +87,7 @@ def theirs(options, name):
     else:
         launch += ["-bind-to", "core"] if name == "mpich" else []
         environment["I_MPI_FABRICS"] = "shm"
-    lines = execute([*launch, root / "allreduce", *map(str, options.bytes)], environment).splitlines()
+    lines = execute([*launch, root / "allreduce", *mode(options), *map(str, options.bytes)], environment).splitlines()
     return {int(size): float(time) for size, time in (line.split() for line in lines)}
 
 
@@ -115,7 +120,8 @@ def machine():
 def main():
     options = arguments()
     versions = {name: version(options, name) for name in options.mpis}
-    print(f"{options.ranks} ranks on {machine()}, float32 sum, microseconds; medians of {options.rounds} rounds")
+    buffers = "one buffer summed repeatedly" if options.warm else "buffers rewritten before each call"
+    print(f"{options.ranks} ranks on {machine()}, float32 sum, {buffers}, microseconds; medians of {options.rounds} rounds")
     rounds = []
     for number in range(options.rounds):
         order = options.mpis[number % len(options.mpis):] + options.mpis[:number % len(options.mpis)]
@@ -130,7 +136,7 @@ def main():
         times = " | ".join(f"{row['microseconds'][name]:.4g}" for name in [OURS, *options.mpis])
         print(f"| {row['bytes']} | {times} | {row['ratio_to_fastest']:.2f} |")
     if options.json:
-        options.json.write_text(json.dumps({"ranks": options.ranks, "machine": machine(), "versions": versions,
+        options.json.write_text(json.dumps({"ranks": options.ranks, "mode": "warm" if options.warm else "rewrite", "machine": machine(), "versions": versions,
                                             "rounds": options.rounds, "results": rows}, indent=2) + "\n")
 
 

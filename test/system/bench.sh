@@ -23,6 +23,9 @@ for compression in none bf16 fp16 int8 int4 2bit auto; do
   expect "$compression beside others" grep -q "\"asked_compression\": \"$compression\"" "$work/results.json"
 done
 bench 1
+expect 'buffers that are rewritten' grep -q '"mode": "rewrite"' "$work/results.json"
+bench 2 --warm
+expect 'one buffer' grep -q '"mode": "warm"' "$work/results.json"
 bench 2 --compare mpi --op max
 expect 'MPI beside it' grep -q '"mpi_microseconds"' "$work/results.json"
 
