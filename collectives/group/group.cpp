@@ -91,10 +91,12 @@ std::unique_ptr<Collective> Communicator::Group::plan_merge(std::span<std::byte>
 }
 
 void Communicator::Group::allreduce_now(const Tensor& tensor, ReduceOp op) {
-  require_sense(op, tensor.dtype());
-  require_memory(tensor, "an allreduce");
   const Elements data = elements_of(tensor);
-  memory_.require_own(data, "an allreduce");
+  agreement_.check_here("an allreduce", [&] {
+    require_sense(op, tensor.dtype());
+    require_memory(tensor, "an allreduce");
+    memory_.require_own(data, "an allreduce");
+  });
   auto algorithm =
       with_wide_mean(data, {op, members_->size()},
                      [&](const Elements& summed, const Reduction& reduction) -> std::unique_ptr<Algorithm> {

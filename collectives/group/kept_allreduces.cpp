@@ -18,7 +18,7 @@ void KeptAllreduces::run(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm a
   };
   const auto found = std::ranges::find_if(kept_, like);
   if (found != kept_.end()) {
-    require_memory(tensor, "an allreduce");
+    agreement_.check_here("an allreduce", [&] { require_memory(tensor, "an allreduce"); });
     kept_.splice(kept_.begin(), kept_, found);
   } else {
     kept_.push_front(make(tensor, op, algorithm));

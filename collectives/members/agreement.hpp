@@ -42,6 +42,20 @@ class Agreement {
     require_same(place, [&] { return std::string(text); });
   }
 
+  /// Runs `check` of what the ranks do not compare. Where it throws on all ranks, all throw that. Where it throws on
+  /// one rank alone, the others are in the collective already: this rank must not take part in a later one for it, so
+  /// it waits for them here, until the watchdog ends all.
+  void check_here(std::string_view place, const std::function<void()>& check) {
+    try {
+      check();
+    } catch (const Error&) {
+      require_same(place, [&] {
+        check();
+        return std::string();
+      });
+    }
+  }
+
   /// Runs `work`, which fails on all ranks or on none, at the same place and for the same reason. Not collective.
   template <class Work>
   void alike(Work&& work) const {
