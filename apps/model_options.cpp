@@ -1,9 +1,9 @@
 #include "model_options.hpp"
 
-#include <algorithm>
-#include <thread>
-
 #include <CLI/CLI.hpp>
+
+#include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/parallel.hpp>
 
 namespace ronda::apps {
 
@@ -21,11 +21,13 @@ void add_description(CLI::App& app, std::string& description) {
 void add_predictor(CLI::App& app, PredictorOptions& options) {
   app.add_option("--batch-size", options.batch_size, "Samples that are computed at once")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--threads", options.threads, "Cores to compute on")->check(CLI::Range(1, 1 << 12));
+  app.add_option_function<int>(
+         "--threads", [&](int asked) { options.threads = count_threads(asked, cores_of_process()).count; },
+         "Threads that compute, at most those that OpenMP grants")
+      ->check(CLI::Range(1, 1 << 12))
+      ->default_str(std::to_string(options.threads));
 }
 
-PredictorOptions default_predictor() {
-  return {.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
-}
+PredictorOptions default_predictor() { return {.threads = count_threads(0, cores_of_process()).count}; }
 
 }  // namespace ronda::apps

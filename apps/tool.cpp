@@ -11,7 +11,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
-#include <ronda/core/nearest_name.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
@@ -180,6 +180,7 @@ double median(std::vector<double> values) {
 
 int run_alone(const std::function<int()>& body) {
   try {
+    unbind_first_thread();
     const int status = body();
     if (!std::cout.flush()) throw ResourceError("standard output cannot be written");
     return status;

@@ -2,6 +2,7 @@
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
 
 #include <sys/prctl.h>
 
@@ -139,6 +140,7 @@ bool prepare_alone(const std::function<bool(WorldOptions&)>& prepare, WorldOptio
 
 int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prepare,
            const std::function<int(World&)>& body) {
+  unbind_first_thread();
   const Launcher launcher = Launcher::from_environment();
   if (launcher.size > 1) end_with_launcher();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write, as a full disk is

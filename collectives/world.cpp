@@ -9,6 +9,7 @@
 #include <ronda/collectives/mpi_world.hpp>
 #include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
 
 #include <unistd.h>
 
@@ -243,6 +244,7 @@ World::~World() = default;
 const Communicator& World::communicator() const noexcept { return *impl_->communicator; }
 Progress World::progress() const noexcept { return impl_->engine->progress(); }
 int World::cores() const noexcept { return impl_->cores; }
+int World::threads() const { return count_threads(0, cores()).count; }
 const CoreShare& World::core_share() const noexcept { return impl_->share; }
 
 std::filesystem::path World::record_folder() const {

@@ -71,6 +71,9 @@ class World {
   /// Cores that this rank may use for computing: whole ones of its share, less one that a thread moves messages on; 1
   /// at least.
   [[nodiscard]] int cores() const noexcept;
+  /// Threads that this rank computes with where the program does not say otherwise: OMP_NUM_THREADS, or one per core,
+  /// as far as OpenMP grants them (see count_threads).
+  [[nodiscard]] int threads() const;
   /// What it has of the node's cores, by its binding and by quotas of processor time.
   [[nodiscard]] const CoreShare& core_share() const noexcept;
 

@@ -1,10 +1,12 @@
 #include <ronda/core/core_mask.hpp>
 
+#include <omp.h>
 #include <sched.h>
 
 #include <bit>
 #include <fstream>
 #include <set>
+#include <vector>
 
 namespace ronda {
 
@@ -12,7 +14,26 @@ CoreMask CoreMask::of(int process) noexcept {
   CoreMask mask;
   if (sched_getaffinity(process, sizeof mask.words_, reinterpret_cast<cpu_set_t*>(mask.words_.data())) != 0)
     mask.words_ = {};
+  if (process == 0) mask |= of_openmp();
   return mask;
+}
+
+CoreMask CoreMask::of_openmp() {
+  CoreMask mask;
+  if (omp_get_proc_bind() == omp_proc_bind_false) return mask;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> cores(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, cores.data());
+    for (const int core : cores) {
+      const auto index = static_cast<std::size_t>(core);
+      if (core >= 0 && index < most) mask.words_[index / bits] |= 1UL << index % bits;
+    }
+  }
+  return mask;
+}
+
+void CoreMask::bind_thread() const noexcept {
+  static_cast<void>(sched_setaffinity(0, sizeof words_, reinterpret_cast<const cpu_set_t*>(words_.data())));
 }
 
 std::size_t CoreMask::count() const noexcept {

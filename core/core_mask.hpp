@@ -12,8 +12,14 @@ class CoreMask {
   static constexpr std::size_t most = 8192;
 
   CoreMask() = default;
-  /// Of a process of this machine; 0: this one. Empty where that cannot be read.
+  /// Of a process of this machine; 0: this one, with all cores that OpenMP may use for it (with OMP_PROC_BIND it binds
+  /// the first thread to one of them when the program is loaded). Empty where that cannot be read.
   [[nodiscard]] static CoreMask of(int process) noexcept;
+  /// The cores that OpenMP binds the threads of this process to, by OMP_PROC_BIND or OMP_PLACES; empty where it binds
+  /// none.
+  [[nodiscard]] static CoreMask of_openmp();
+  /// Binds the calling thread, and with it threads and processes that it starts later.
+  void bind_thread() const noexcept;
 
   [[nodiscard]] bool has(std::size_t core) const noexcept { return (words_[core / bits] >> core % bits & 1) != 0; }
   [[nodiscard]] std::size_t count() const noexcept;

@@ -1,3 +1,4 @@
+#include <ronda/core/core_mask.hpp>
 #include <ronda/core/cpu_quota.hpp>
 
 #include <sys/stat.h>
@@ -87,6 +88,12 @@ std::vector<CpuQuota> cpu_quotas(const fs::path& root) {
     }
   }
   return quotas;
+}
+
+int cores_of_process() {
+  auto cores = static_cast<double>(CoreMask::of(0).count());
+  for (const CpuQuota& quota : cpu_quotas()) cores = std::min(cores, quota.cores);
+  return std::max(static_cast<int>(cores), 1);
 }
 
 }  // namespace ronda

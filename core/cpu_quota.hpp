@@ -20,4 +20,8 @@ struct CpuQuota {
 /// @param root  the file system's; another one for tests
 [[nodiscard]] std::vector<CpuQuota> cpu_quotas(const std::filesystem::path& root = "/");
 
+/// Whole cores that this process may use if it has them for itself: those of its affinity, at most what the least of
+/// its quotas has time for; at least 1.
+[[nodiscard]] int cores_of_process();
+
 }  // namespace ronda

@@ -70,7 +70,9 @@ class DenormalScope {
 /// Inside another such scope nothing is done.
 class FlushDenormals {
  public:
-  explicit FlushDenormals(int threads) noexcept;
+  /// Throws LogicError where OpenMP grants a smaller team (see use_threads): the primitives of the library would
+  /// compute wrong numbers with it, or hang.
+  explicit FlushDenormals(int threads);
   FlushDenormals(const FlushDenormals&) = delete;
   ~FlushDenormals();
 

@@ -1,5 +1,7 @@
 #include <ronda/core/core_mask.hpp>
+#include <ronda/core/counted.hpp>
 #include <ronda/core/denormals.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
 
 #include <omp.h>
@@ -8,6 +10,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <vector>
 
 namespace ronda {
 
@@ -26,17 +30,90 @@ void detail::parallel_ranges(int threads, std::size_t count, RangeFunction funct
   }
 }
 
+namespace {
+
+/// The largest team that OpenMP grants the calling thread.
+struct TeamLimit {
+  int threads;
+  std::string setting;  ///< that limits it
+};
+TeamLimit team_limit() {
+  if (omp_get_active_level() < omp_get_max_active_levels())
+    return {omp_get_thread_limit(), "OMP_THREAD_LIMIT=" + std::to_string(omp_get_thread_limit())};
+  if (omp_get_active_level() == 0) return {1, "OMP_MAX_ACTIVE_LEVELS=0"};
+  return {1, "a parallel region of OpenMP that is active already"};
+}
+
+void require_granted(int threads) {
+  const TeamLimit limit = team_limit();
+  if (threads > limit.threads)
+    throw InputError(".threads = " + std::to_string(threads) + ": OpenMP grants " + counted(limit.threads, "thread") +
+                     " (" + limit.setting + "); remove that setting, or give " +
+                     ".threads = " + std::to_string(limit.threads));
+}
+
+/// The first number of OMP_NUM_THREADS, which has one for each level of nested regions; 0 where it has none.
+int threads_of_environment() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long threads = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  return threads > 0 && threads < 1 << 20 ? static_cast<int>(threads) : 0;
+}
+
+/// The arguments of the dynamic loader, if that was started with the program: it hides them from main.
+std::vector<std::string> loader_arguments(char** arguments) {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  std::size_t own = 0;
+  while (arguments[own] != nullptr) ++own;
+  words.resize(words.size() - std::min(own, words.size()));
+  return words;
+}
+
+}  // namespace
+
+ThreadCount count_threads(int asked, int cores) {
+  const int variable = threads_of_environment();
+  const TeamLimit limit = team_limit();
+  const int wanted = asked > 0 ? asked : variable > 0 ? variable : cores, threads = std::min(wanted, limit.threads);
+  if (threads >= (asked > 0 ? asked : cores)) return {threads};
+  const std::string computes = ": a rank computes with " + counted(threads, "thread");
+  if (asked > threads)
+    return {threads, ".threads = " + std::to_string(asked) + computes + ", because OpenMP grants no more (" +
+                         limit.setting + "); remove that setting for more"};
+  const std::string idle = computes + " and has " + counted(cores, "core");
+  if (threads < wanted || cores > limit.threads)
+    return {threads, limit.setting + idle + "; without it a rank uses all"};
+  return {threads,
+          "OMP_NUM_THREADS=" + std::to_string(variable) + idle + "; .threads = " + std::to_string(cores) + " uses all"};
+}
+
+void use_threads(int threads) {
+  threads = std::max(threads, 1);
+  require_granted(threads);
+  omp_set_dynamic(0);
+  omp_set_num_threads(threads);
+}
+
+void unbind_first_thread() {
+  if (CoreMask::of_openmp().count() > 0) CoreMask::of(0).bind_thread();
+}
+
 void spin_briefly(char** arguments) {
   // So many looks take 30 to 150 us, somewhat more than a thread takes to wake up: serial pieces of a step are shorter.
   constexpr const char *variable = "GOMP_SPINCOUNT", *looks = "3000";
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv(variable) != nullptr) return;
   if (CoreMask::of(0).count() < 2 || ::setenv(variable, looks, 1) != 0) return;
+  unbind_first_thread();  // OpenMP will read the cores of the process anew
+  std::vector<std::string> loader = loader_arguments(arguments);
+  std::vector<char*> words;
+  for (std::string& word : loader) words.push_back(word.data());
+  for (char** word = arguments; *word != nullptr; ++word) words.push_back(*word);
+  words.push_back(nullptr);
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);  // execv's own link would be its name
-  if (!error) ::execv(program.c_str(), arguments);
+  if (!error) ::execv(program.c_str(), words.data());
   ::unsetenv(variable);
 }
-
-void use_threads(int threads) { omp_set_num_threads(std::max(threads, 1)); }
 
 }  // namespace ronda

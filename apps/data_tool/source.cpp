@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <utility>
 
+#include <ronda/core/cpu_quota.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
@@ -20,7 +20,7 @@ namespace ronda::apps {
 namespace {
 
 std::size_t readers(const DataPlace& place) {
-  return place.readers > 0 ? place.readers : std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+  return place.readers > 0 ? place.readers : std::min(static_cast<std::size_t>(cores_of_process()), std::size_t{64});
 }
 
 /// Reads one sample, as if nothing were skipped, for what is said of it.

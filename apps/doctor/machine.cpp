@@ -12,9 +12,11 @@
 #include <ronda/core/core_mask.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/layers/primitives.hpp>
 
+#include "option_names.hpp"
 #include "finding.hpp"
 
 namespace ronda::apps {
@@ -95,6 +97,16 @@ Finding cores() {
   return {"cores", text};
 }
 
+/// What a rank without --threads computes with, on the cores of this process.
+Finding threads_of_rank() {
+  const ThreadCount threads = count_threads(0, cores_of_process());
+  if (threads.note.empty())
+    return {"threads", counted(threads.count, "thread") + " per rank, unless --threads is given"};
+  OptionNames names;
+  names.add("threads", "threads");
+  return {"threads", names.on_command_line(threads.note), State::off};
+}
+
 Finding bfloat16() {
   const BFloat16Support support = bfloat16_support();
   if (support.fast) return {"bfloat16", support.text + ": --dtype mixed_bfloat16"};
@@ -150,6 +162,8 @@ Finding locked_memory() {
 
 }  // namespace
 
-Findings look_at_machine() { return {cores(), bfloat16(), memory(), shared_memory(), huge_pages(), locked_memory()}; }
+Findings look_at_machine() {
+  return {cores(), threads_of_rank(), bfloat16(), memory(), shared_memory(), huge_pages(), locked_memory()};
+}
 
 }  // namespace ronda::apps

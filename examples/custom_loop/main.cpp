@@ -38,7 +38,7 @@ BatchLoader load(const World& world, const Dataset& data, bool shuffle) {
 MirroredStrategy mirror(const World& world, const Layer& model, const Loss& loss, const BatchLoader& loader,
                         const Dataset& data, const Picks& picks = {}) {
   MirroredOptions options = MirroredOptions::for_data(data, loader.plan());
-  options.threads = world.cores();
+  options.threads = world.threads();
   options.picks = picks;
   return {
       world.communicator(), model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.01}), options};

@@ -28,7 +28,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
-  use_threads(options_.threads);
+  agree(communicator_, [&] { use_threads(options_.threads); });
   const bool one_copy = has_one_copy(options_, communicator_);
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] { make_replica(model, loss, picker); });

@@ -111,7 +111,7 @@ class MirroredStrategy final : public Strategy {
   void start(const Batch& batch);
   [[nodiscard]] Pass training_pass(const Batch& batch);
   /// Held while a function computes.
-  [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
+  [[nodiscard]] FlushDenormals flush_denormals() const { return FlushDenormals(replica_->stream().threads()); }
 
   Communicator communicator_;
   EventSink silence_;

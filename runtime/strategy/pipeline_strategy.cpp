@@ -26,7 +26,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
       ranks_(communicator_, stage_count_),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
-  use_threads(options_.threads);
+  agree(communicator_, [&] { use_threads(options_.threads); });
   agree(communicator_, [&] { require_pipelined(options_); });
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   plan_stages(model, loss, picker);

@@ -97,7 +97,7 @@ class PipelineStrategy final : public Strategy {
   void compute(const Batch& batch);
   [[nodiscard]] OnReady listen(std::size_t micro_batch);
   [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const;
-  [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
+  [[nodiscard]] FlushDenormals flush_denormals() const { return FlushDenormals(replica_->stream().threads()); }
 
   Communicator communicator_;
   EventSink silence_;

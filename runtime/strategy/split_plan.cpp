@@ -61,7 +61,7 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
       ranks_(communicator_, options_.split.parts_on(static_cast<std::size_t>(communicator_.size()))),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
-  use_threads(options_.threads);
+  agree(communicator_, [&] { use_threads(options_.threads); });
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] {
     require_splittable(options_, *optimizer_);

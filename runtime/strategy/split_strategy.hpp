@@ -79,7 +79,7 @@ class SplitStrategy final : public Strategy {
   void tell_plan();
   void compute(const Batch& batch);
   [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums);
-  [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
+  [[nodiscard]] FlushDenormals flush_denormals() const { return FlushDenormals(replica_->stream().threads()); }
 
   Communicator communicator_;
   EventSink silence_;

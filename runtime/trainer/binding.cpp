@@ -71,24 +71,34 @@ std::string why_too_many_threads(int threads, const CoreShare& share, int bound,
          ", and there are no more for it; threads that take turns are slower than fewer that do not: take " + fewer;
 }
 
-void tell_binding(const World& world, int threads, EventSink& sink) {
+void tell_binding(const World& world, const ThreadCount& threads, const std::string& threads_text, EventSink& sink) {
   const Communicator& communicator = world.communicator();
   const auto& hosts = communicator.topology().hosts;
   const CoreMask mask = CoreMask::of(0);
   const auto cores = communicator.gather_texts(mask.text());
-  sink.on_detail("cores by rank: " + by_host(cores, hosts) + "; threads of each: " + std::to_string(threads) +
-                 ", progress " + std::string(name_of(world.progress())));
+  sink.on_detail("cores by rank: " + by_host(cores, hosts) + "; threads of each: " + threads_text + ", progress " +
+                 std::string(name_of(world.progress())));
+  const auto notes = communicator.gather_texts(threads.note);
+  const auto note = std::ranges::find_if(notes, [](const auto& text) { return !text.empty(); });
+  if (note != notes.end()) sink.on_note(*note);
 
+  const CoreShare& share = world.core_share();
+  const auto bound = static_cast<int>(mask.count());
   const auto machine = static_cast<int>(CoreMask::of(1).count());  // nothing has bound its first process
-  const auto too_many = why_too_many_threads(threads, world.core_share(), static_cast<int>(mask.count()), machine,
-                                             communicator.topology().ranks_on_node);
-  const std::string crowded =
-      world.core_share().crowded
-          ? "and others share cores (" + mask.text() +
+  std::string complaint;
+  if (share.crowded)
+    complaint = "and others share cores (" + mask.text() +
                 ") though the host has some that no rank may run on; start the ranks by mpirun --bind-to core, or by "
-                "srun --cpu-bind=cores with enough --cpus-per-task"
-          : "";
-  warn_of_first(communicator.gather_texts(crowded.empty() ? too_many : crowded), hosts, sink);
+                "srun --cpu-bind=cores with enough --cpus-per-task";
+  else if (threads.count > 1 && share.bound < bound && CoreMask::of_openmp().count() > 0)
+    complaint =
+        "and others bind their threads to the same cores, by OMP_PROC_BIND or OMP_PLACES; give each rank cores "
+        "of its own, by mpirun --map-by slot:PE=" +
+        std::to_string(threads.count) + " or srun --cpus-per-task=" + std::to_string(threads.count) +
+        ", or unset these variables";
+  else
+    complaint = why_too_many_threads(threads.count, share, bound, machine, communicator.topology().ranks_on_node);
+  warn_of_first(communicator.gather_texts(complaint), hosts, sink);
 }
 
 }  // namespace ronda

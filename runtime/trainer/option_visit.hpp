@@ -291,7 +291,7 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "threads",
              .group = placement,
              .help = "Of a rank",
-             .otherwise = "the cores it is bound to",
+             .otherwise = "OMP_NUM_THREADS, or the cores it is bound to",
              .alike = false},
       o.threads);
   see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy);

@@ -11,8 +11,10 @@
 namespace ronda {
 namespace {
 
-int checked(int threads) {
+/// The number of threads that primitives are planned for, on this thread.
+int set_threads(int threads) {
   if (threads < 1) throw InputError(".threads is at least 1, not " + std::to_string(threads));
+  use_threads(threads);
   return threads;
 }
 
@@ -45,7 +47,7 @@ class CopyByName final : public StateVisitor {
 
 Predictor::Predictor(const Layer& model, std::span<const Field> fields, const PredictorOptions& options)
     : options_(options),
-      primitives_(make_onednn_primitives(checked(options.threads))),
+      primitives_(make_onednn_primitives(set_threads(options.threads))),
       program_(planned(model, fields, options, *primitives_)) {}
 
 std::vector<State> Predictor::kept_states() {

@@ -35,7 +35,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.shard_gradients = given.shard_gradients;
   options.pipeline = given.pipeline;
   options.split = given.split;
-  options.threads = parts.setup.threads;
+  options.threads = parts.setup.threads.count;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;
   options.steps_in_flight = on_processor ? 1 : given.steps_in_flight;

@@ -53,6 +53,12 @@ void check_without_tests(const TrainingOptions& options) {
         "data; give some, or a validation_split");
 }
 
+/// `2 threads each`, `1 to 2 threads each`.
+std::string text_of_each(const std::vector<int>& threads_of_ranks) {
+  const auto [least, most] = std::ranges::minmax(threads_of_ranks);
+  return (least < most ? std::to_string(least) + " to " : "") + counted(most, "thread") + " each";
+}
+
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
   const Device place = device.device();
   const int servers = servers_of(setup.options);
@@ -63,7 +69,7 @@ std::string first_line(const World& world, const TrainingSetup& setup, DeviceCon
                                 : counted(world.size() - servers, "worker") + " and " + counted(servers, "server");
   return setup.options.application + ": " + ranks + " on " + counted(world.communicator().topology().nodes, "host") +
          ", " +
-         (place.kind == DeviceKind::cpu ? "cpu with " + counted(setup.threads, "thread") + " each"
+         (place.kind == DeviceKind::cpu ? "cpu with " + text_of_each(setup.threads_of_ranks)
                                         : place.text() + ", " + device.name()) +
          "; " + counted(static_cast<std::int64_t>(samples), "sample") + ", " +
          std::to_string(setup.options.global_batch_size) + " a step, " + counted(setup.epochs, "epoch") + ", " +
@@ -141,7 +147,7 @@ Evaluation Trainer::fit_on(const FitData& data) {
   TrainingSetup setup = prepare(data);
   choose_platform(setup);
   sink_.on_note(first_line(world_, setup, *platform_.device.context, data.train.size()));
-  tell_binding(world_, setup.threads, sink_);
+  tell_binding(world_, setup.threads, text_of_threads(setup.threads_of_ranks), sink_);
   std::optional<Saving> saving;
   if (!setup.options.checkpoint_dir.empty()) saving.emplace(world_.communicator(), setup.options, sink_);
   left_ = saving && saving->leaves_at_once();
@@ -174,11 +180,8 @@ TrainingSetup Trainer::prepare(const FitData& data) {
     setup = complete(options_, world_, data.train, progress_.step, progress_.history.size(), own);
   });
   require_equal_on_ranks(setup, world_.communicator(), data.test);
-  return setup;
-}
-
-/// Behind the lock of the checkpoints' folder, which waits for a run that is about to end.
-void Trainer::open_files(const TrainingOptions& options) {
+  for (const auto& threads : world_.communicator().gather_texts(std::to_string(setup.threads.count)))
+    setup.threads_of_ranks.push_back(std::stoi(threads));
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0 || strategy_) return;
     files_ = open_file_sinks(options, sink_);
@@ -186,12 +189,13 @@ void Trainer::open_files(const TrainingOptions& options) {
   });
 }
 
-void Trainer::choose_platform(const TrainingSetup& setup) {
+void Trainer::choose_platform(TrainingSetup& setup) {
   ComputeDevice& device = platform_.device;
-  if (!device.context) device = choose_device(world_.communicator(), setup.options, setup.threads, sink_);
-  if (device.context->device().kind != DeviceKind::cpu)
+  if (!device.context) device = choose_device(world_.communicator(), setup.options, setup.threads.count, sink_);
+  if (device.context->device().kind != DeviceKind::cpu) {
+    setup.threads.note.clear();  // a GPU computes
     agree(world_.communicator(), [&] { require_for_gpus(setup.options); });
-  else
+  } else
     agree(world_.communicator(), [&] { require_for_processor(setup.options); });
 }
 
@@ -200,9 +204,9 @@ void Trainer::build(TrainingSetup& setup, const std::optional<Resumption>& resum
   const ComputeDevice& device = platform_.device;
   if (!platform_.primitives)
     platform_.primitives = device.context->device().kind == DeviceKind::cpu
-                               ? make_onednn_primitives(setup.threads, dtype_of_layers(setup.options.precision))
+                               ? make_onednn_primitives(setup.threads.count, dtype_of_layers(setup.options.precision))
                                : make_cudnn_primitives(*device.context, *device.stream, engine_rules(setup.options));
-  setup.environment = environment_of(world_, *platform_.primitives, setup.threads);
+  setup.environment = environment_of(world_, *platform_.primitives, setup.threads_of_ranks);
   const bool spoils =
       std::ranges::any_of(setup.options.faults, [](const Fault& f) { return f.kind == FaultKind::flip_gradient; });
   if (spoils) spoiled_loss_ = std::make_unique<SpoiledLoss>(loss_, Faults(setup.options.faults, world_.rank()));
@@ -220,7 +224,7 @@ void Trainer::build(TrainingSetup& setup, const std::optional<Resumption>& resum
 
 /// The strategy that the fit before this one left goes on.
 void Trainer::build_on(TrainingSetup& setup, const Dataset& train, const std::vector<const Dataset*>& device_data) {
-  setup.environment = environment_of(world_, *platform_.primitives, setup.threads);
+  setup.environment = environment_of(world_, *platform_.primitives, setup.threads_of_ranks);
   const BatchPlan plan = training_plan(setup.options, strategy_->shard(), train);
   agree(world_.communicator(), [&] {
     if (plan.capacity() > strategy_->batch_capacity())

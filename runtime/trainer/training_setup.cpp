@@ -1,5 +1,6 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -70,8 +73,8 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
   if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
-  setup.threads = options.threads > 0 ? options.threads : world.cores();
-  setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
+  setup.threads = count_threads(options.threads, world.cores());
+  setup.prefetch = world.cores() > setup.threads.count && !world.communicator().topology().oversubscribed;
   complete_length(setup, training_plan(options, shard, train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() == 0) require_outputs(options);
@@ -123,7 +126,8 @@ Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
                    .final_div_factor = options.final_div_factor});
 }
 
-std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives, int threads) {
+std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives,
+                                                  const std::vector<int>& threads_of_ranks) {
   const auto names = world.communicator().gather_texts(processor_name() + ", " + vector_instructions());
   std::string processors;
   for (const auto& name : std::set<std::string>(names.begin(), names.end()))
@@ -131,8 +135,26 @@ std::map<std::string, std::string> environment_of(const World& world, const Prim
   return {{"processor", processors},
           {"library", primitives.name()},
           {"ronda", version()},
-          {"threads", std::to_string(threads)},
+          {"threads", text_of_threads(threads_of_ranks)},
           {"ranks a node", std::to_string(world.communicator().topology().most_ranks_on_a_node)}};
+}
+
+std::string text_of_threads(const std::vector<int>& threads_of_ranks) {
+  std::map<int, std::string, std::greater<>> ranks_with;
+  const int ranks = static_cast<int>(threads_of_ranks.size());
+  const auto threads_of = [&](int rank) { return threads_of_ranks[static_cast<std::size_t>(rank)]; };
+  for (int first = 0; first < ranks;) {
+    int last = first;
+    while (last + 1 < ranks && threads_of(last + 1) == threads_of(first)) ++last;
+    std::string& text = ranks_with[threads_of(first)];
+    text += (text.empty() ? "" : ", ") + std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+    first = last + 1;
+  }
+  if (ranks_with.size() == 1) return std::to_string(ranks_with.begin()->first);
+  return listed(ranks_with, [](const auto& entry) {
+    const bool one = entry.second.find_first_not_of("0123456789") == std::string::npos;
+    return std::to_string(entry.first) + (one ? " (rank " : " (ranks ") + entry.second + ")";
+  });
 }
 
 }  // namespace ronda

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/primitives.hpp>
@@ -16,7 +17,8 @@ namespace ronda {
 /// A training's options, with all filled in that depends on data, ranks and machine.
 struct TrainingSetup {
   TrainingOptions options;                    ///< batch size, rate and so on are set
-  int threads = 1;                            ///< of this rank
+  ThreadCount threads;                        ///< of this rank
+  std::vector<int> threads_of_ranks = {};     ///< by rank
   bool prefetch = false;                      ///< a core is free for reading ahead
   std::uint64_t first_step = 0;               ///< steps that earlier fits did
   std::uint64_t total_steps = 0, epochs = 0;  ///< to be done in the end, those of earlier fits included
@@ -45,8 +47,10 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 /// The rate of each update of this fit.
 [[nodiscard]] Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan);
 
-/// Processors of all hosts, library, version, threads, ranks a node. Collective.
+/// Processors of all hosts, library, version, threads of each rank, ranks a node. Collective.
 [[nodiscard]] std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives,
-                                                                int threads);
+                                                                const std::vector<int>& threads_of_ranks);
+/// `2`, or where ranks differ `2 (ranks 0-3, 6), 1 (ranks 4-5)`.
+[[nodiscard]] std::string text_of_threads(const std::vector<int>& threads_of_ranks);
 
 }  // namespace ronda

@@ -11,7 +11,7 @@ for ranks in 1 2; do
   rm -f "$work/doctor.json"
   mpi $ranks "$apps/ronda_doctor" --json "$work/doctor.json"
   expect_status 0
-  for subject in Ronda layers MPI JPEG PNG HDF5 ONNX 'GPU driver' NCCL cuDNN cuBLASLt cores bfloat16 memory /dev/shm 'huge pages' mpirun started cache MNIST training; do
+  for subject in Ronda layers MPI JPEG PNG HDF5 ONNX 'GPU driver' NCCL cuDNN cuBLASLt cores threads bfloat16 memory /dev/shm 'huge pages' mpirun started cache MNIST training; do
     expect "one line of $subject" test "$(grep -cE "^ {9}$subject |^(off|missing|broken) +$subject " "$work/out")" -eq 1
   done
   expect 'as many lines as findings' test "$(wc -l <"$work/out")" -eq "$(json 'len(it["findings"])')"

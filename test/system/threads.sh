@@ -2,9 +2,10 @@
 # Threads and cores: more threads than a rank has cores for are told, with the remedy, by the training and by ronda_doctor; and threads
 # that wait do not keep cores from others.
 source "$(dirname "$0")/lib.sh"
-unset OMP_WAIT_POLICY GOMP_SPINCOUNT OMPI_MCA_hwloc_base_binding_policy RONDA_SHARED_CORES
+unset OMP_WAIT_POLICY GOMP_SPINCOUNT OMPI_MCA_hwloc_base_binding_policy RONDA_SHARED_CORES OMP_NUM_THREADS
 core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//') # one that we may use
 cores=$(nproc)
+few_images
 
 warned() { # warned REGEX: one warning of threads, among the first five lines
   expect "one warning, of '$1'" test "$(grep -cE "^ronda: warning: .*computes with .*$1" "$work/err")" -eq 1
@@ -30,6 +31,63 @@ mpi 1 "$apps/mnist_softmax" --steps 2 --threads $many
 warned "$many threads"
 mpi 2 "$apps/mnist_softmax" --steps 2 --threads 4
 ((cores > 7)) || warned '4 threads'
+
+# Settings of OpenMP: threads are those that it grants, and numbers do not depend on them.
+if ((cores > 1)); then
+  trained 1 mnist_softmax --steps 2 --threads 2
+  wanted=$(summary parameter_hash)
+  for setting in OMP_DYNAMIC=true OMP_PROC_BIND=true OMP_PLACES=threads; do
+    export "${setting?}"
+    trained 1 mnist_softmax --steps 2 --threads 2
+    expect "$setting to change nothing" test "$(summary parameter_hash)" = "$wanted"
+    run "$apps/mnist_softmax" --steps 2 --data "$few"
+    expect "$setting: all cores" grep -q "cpu with $cores threads each" "$work/err"
+    silent
+    unset "${setting%%=*}"
+  done
+  for setting in OMP_THREAD_LIMIT=1 OMP_MAX_ACTIVE_LEVELS=0 OMP_NUM_THREADS=1; do
+    what=$setting
+    run env "$setting" "$apps/mnist_softmax" --steps 2 --data "$few"
+    expect_status 0
+    expect 'one thread' grep -q 'cpu with 1 thread each' "$work/err"
+    expect 'one note of it' test "$(grep -c "^ronda: $setting: a rank computes with 1 thread and has $cores cores" "$work/err")" -eq 1
+  done
+  what='more threads than OpenMP grants'
+  run env OMP_THREAD_LIMIT=1 "$apps/mnist_cnn" --steps 2 --threads 2 --data "$few"
+  expect_status 0
+  expect 'one thread' grep -q 'cpu with 1 thread each' "$work/err"
+  expect 'a note of it' grep -q '^ronda: --threads 2: a rank computes with 1 thread, .*OMP_THREAD_LIMIT=1' "$work/err"
+  run env OMP_THREAD_LIMIT=1 "$apps/ronda_doctor"
+  expect 'the doctor to say so' grep -qE '^off +threads +OMP_THREAD_LIMIT=1: ' "$work/out"
+  expect 'a training' grep -qE '^ +training +works' "$work/out"
+fi
+
+# Ranks of different numbers of threads, as where hosts have different numbers of ranks.
+uneven() { # uneven APPLICATION OPTION…: rank 0 has two threads
+  what="unequal threads: $*"
+  run mpirun -n 2 bash -c 'exec "$@" --threads $((2 - OMPI_COMM_WORLD_RANK))' ranks "$apps/$1" "${@:2}" --steps 3 --data "$few"
+  expect_status 0
+  expect 'the numbers of threads' grep -q 'cpu with 1 to 2 threads each' "$work/err"
+}
+for strategy in mirrored sharded local_sgd 'parameter_server --servers 1'; do
+  # shellcheck disable=SC2086  # a name and its options
+  uneven mnist_mlp --hidden 256 --strategy $strategy
+done
+uneven mnist_cnn --plan "$work/plan.json"
+uneven mnist_cnn --plan "$work/plan.json"
+what='the plan of ranks with other threads'
+run mpirun -n 2 "$apps/mnist_cnn" --threads 1 --steps 3 --data "$few" --plan "$work/plan.json"
+expect_status 2
+expect_message "threads is '1' here, the plan has '2 \\(rank 0\\), 1 \\(rank 1\\)'"
+
+# A program that is started by the dynamic loader is started by it again.
+loader=$(ls /lib64/ld-linux-*.so.2 /lib/ld-linux-*.so.1 2>/dev/null | head -1)
+if [[ -n $loader ]]; then
+  what='started by the dynamic loader'
+  run "$loader" --library-path /usr/lib "$apps/mnist_softmax" --steps 2 --data "$few"
+  expect_status 0
+  expect 'a result' grep -q '^test accuracy' "$work/out"
+fi
 
 # What mpirun binds: a rank alone gets one core, unless more are asked for.
 if ((cores > 1)); then
