@@ -35,7 +35,7 @@ struct CrossEntropySpec {
 class Primitives {
  public:
   virtual ~Primitives() = default;
-  /// Library and version, threads: part of the plan.
+  /// Library and version: part of the plan.
   [[nodiscard]] virtual std::string name() const = 0;
   /// Of activations, parameters and their gradients; what else a model is given has to be cast.
   [[nodiscard]] virtual DType dtype() const noexcept { return DType::float32; }

@@ -34,10 +34,7 @@ class OnednnPrimitives final : public Primitives {
     widens_ = dtype != DType::float32 && !has_bfloat16(runtime_);
   }
 
-  std::string name() const override {
-    return "oneDNN " + version() + text_of_type(dtype_) + ", " + std::to_string(runtime_.threads) +
-           (runtime_.threads == 1 ? " thread" : " threads");
-  }
+  std::string name() const override { return "oneDNN " + version() + text_of_type(dtype_); }
   DType dtype() const noexcept override { return dtype_; }
 
   /// Concatenations are the plain loops', which copy whole rows.

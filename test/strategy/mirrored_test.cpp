@@ -323,6 +323,21 @@ TEST_CASE("two equal runs are equal to the bit, with two threads a rank as well"
   }
 }
 
+TEST_CASE("ranks of different numbers of threads train together, and their replicas stay equal to the bit") {
+  const MemoryDataset data = toy_images(96, {12, 12, 1}, 4);
+  const auto wide = [] { return Sequential(Conv2d(8, 3), ReLU(), Flatten(), Dense(96), ReLU(), Dense(4)); };
+  for (const char* optimizer : {"momentum", "lars"}) {
+    INFO(optimizer);
+    Set set{.global_batch = 32, .optimizer = optimizer, .clip_norm = 0.1};
+    set.threads = world().rank() == 0 ? 2 : 1;
+    Run run(everybody(), wide(), data, set);
+    run.steps(sanitized ? 3 : 9);
+    for (const auto& hash : everybody().gather_texts(run.strategy.parameter_hash()))
+      CHECK(hash == run.strategy.parameter_hash());
+    for (const auto& hash : everybody().gather_texts(run.strategy.plan_hash())) CHECK(hash == run.strategy.plan_hash());
+  }
+}
+
 TEST_CASE("micro-batches add up to their batch, with clipping too") {
   const MemoryDataset data = toy_images(130, {9, 7, 1}, 4);
   for (const double clip : {0.0, 0.1}) {
