@@ -13,9 +13,11 @@
 namespace ronda {
 namespace {
 
+constexpr const char* end_variable = "SLURM_JOB_END_TIME";
+
 /// Seconds until this process's Slurm allocation ends.
 std::optional<double> allocation_left() {
-  const char* text = std::getenv("SLURM_JOB_END_TIME");
+  const char* text = std::getenv(end_variable);
   if (text == nullptr || *text == '\0') return std::nullopt;
   char* end = nullptr;
   const double time = std::strtod(text, &end);  // seconds since 1970
@@ -45,16 +47,22 @@ double parse_time_limit(std::string_view text) {
 LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked) : asked_(std::move(asked)) {
   const double now = steady_seconds();
   if (time_limit > 0) limit_ = now - seconds_since_process_start() + time_limit;
-  if (const auto left = allocation_left()) {
+  const auto left = allocation_left();
+  if (left && *left + seconds_since_process_start() <= 0)
+    note_ = std::string(end_variable) + "=" + std::getenv(end_variable) +
+            " was over when this process started: a leftover of another allocation, and ignored; unset it";
+  else if (left) {
     allocation_end_ = now + *left;
     longest_margin_ = std::max(*left, 0.0) / 5;
   }
 }
 
-bool LeaveRequest::due(double slowest) const {
-  if (asked_ && asked_()) return true;
+std::string LeaveRequest::reason(double slowest) const {
+  if (asked_ && asked_()) return "a signal or the program asked for it";
   const double now = steady_seconds(), margin = std::min(60 + 2 * slowest, longest_margin_);
-  return now >= limit_ || now >= allocation_end_ - margin;
+  if (now >= limit_) return "the time limit (.time_limit) is over";
+  if (now >= allocation_end_ - margin) return std::string("the Slurm allocation ends soon (") + end_variable + ")";
+  return {};
 }
 
 }  // namespace ronda

@@ -14,8 +14,10 @@
 #include <ctime>
 
 #include "support/catch.hpp"
+#include "support/message.hpp"
 
 using namespace ronda;
+using namespace ronda::test;
 
 namespace leave_test {
 
@@ -52,6 +54,7 @@ TEST_CASE("the time has come: by the limit, by the end of the allocation, or by 
   CHECK_FALSE(LeaveRequest(0, {}).due(0));
   CHECK_FALSE(LeaveRequest(3600, {}).due(1e9));
   CHECK(LeaveRequest(1e-9, {}).due(0));
+  CHECK(LeaveRequest(1e-9, {}).reason(0).find(".time_limit") != std::string::npos);
   bool wish = false;
   const LeaveRequest asked(0, [&] { return wish; });
   CHECK_FALSE(asked.due(0));
@@ -61,7 +64,10 @@ TEST_CASE("the time has come: by the limit, by the end of the allocation, or by 
     setenv("SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + seconds).c_str(), 1);
     return LeaveRequest(0, {});
   };
-  CHECK(allocation_of(-5).due(0));
+  constexpr long long_ago = -100000;  // before this process started: an interactive shell has left it
+  CHECK_FALSE(allocation_of(long_ago).due(0));
+  require_mentions(allocation_of(long_ago).note(), {"SLURM_JOB_END_TIME=", "leftover", "unset it"});
+  CHECK(allocation_of(20).note().empty());
   CHECK_FALSE(allocation_of(20).due(1000));  // a fifth is for saving, no more
   CHECK_FALSE(allocation_of(100000).due(5000));
   CHECK_FALSE(allocation_of(100000).due(9900));

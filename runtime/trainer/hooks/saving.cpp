@@ -53,15 +53,23 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
                     {.directory = options.checkpoint_dir,
                      .every = options.checkpoint_every,
                      .keep = options.keep,
-                     // Local SGD takes a mean over the ranks there, and a rollback goes there.
-                     .on_time = options.strategy == "local_sgd" || options.on_nonfinite == OnNonfinite::rollback},
-                    Faults(options.faults, communicator.rank()), sink) {}
+                     .on_time = options.strategy == "local_sgd"},  // which takes a mean over the ranks there
+                    Faults(options.faults, communicator.rank()), sink) {
+  if (!leave_.note().empty()) sink_.on_note(leave_.note());
+}
+
+/// The lowest rank's that has one. Collective.
+std::string Saving::reason_of_any_rank(const std::string& mine) const {
+  const auto reasons = communicator_.gather_texts(mine);
+  const auto first = std::ranges::find_if(reasons, [](const auto& reason) { return !reason.empty(); });
+  return first == reasons.end() ? std::string() : *first;
+}
 
 bool Saving::leaves_at_once() {
-  std::int32_t asked = leave_.due(0) ? 1 : 0;
-  communicator_.allreduce(Tensor(std::span(&asked, 1)), ReduceOp::maximum);
-  if (asked == 0) return false;
-  sink_.on_note("ended before the first step of this run; nothing is lost, .resume goes on from there");
+  const std::string reason = reason_of_any_rank(leave_.reason(0));
+  if (reason.empty()) return false;
+  sink_.on_note("ended before the first step of this run, because " + reason +
+                "; nothing is lost, .resume goes on from there");
   return true;
 }
 
@@ -79,7 +87,8 @@ void Saving::before_step(TrainingRun& run, StepFlags& flags) {
   flags.save = std::max(flags.save, mine.save);  // another hook may ask for it too
   flags.written = mine.written;
   flags.unwritten = mine.unwritten;
-  flags.leave = leave_.due(checkpointer_.slowest_seconds() + run.slowest_test()) ? 1 : 0;
+  reason_ = leave_.reason(checkpointer_.slowest_seconds() + run.slowest_test());
+  flags.leave = reason_.empty() ? 0 : 1;
 }
 
 bool Saving::settles_after(std::uint64_t step) const {
@@ -119,8 +128,10 @@ void Saving::on_end(TrainingRun& run) {
   unsaved_ = !saved;
   if (!run.left()) return;
   require_some_checkpoint(run, saved);
+  const std::string reason = reason_of_any_rank(reason_);
   sink_.on_note("ended after step " + std::to_string(run.step()) + " of " + std::to_string(run.setup().total_steps) +
-                (saved ? ", saved" : ", saved at an earlier step") + "; .resume goes on from there");
+                (saved ? ", saved" : ", saved at an earlier step") + (reason.empty() ? "" : ", because " + reason) +
+                "; .resume goes on from there");
 }
 
 void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {

@@ -27,6 +27,7 @@ class Saving final : public Hook {
   void summarize(Summary& summary) const override;
 
  private:
+  [[nodiscard]] std::string reason_of_any_rank(const std::string& mine) const;
   void save_last(TrainingRun& run);
   [[nodiscard]] bool is_saved_elsewhere(TrainingRun& run) const;
   void require_some_checkpoint(TrainingRun& run, bool saved) const;
@@ -35,6 +36,7 @@ class Saving final : public Hook {
   Communicator communicator_;
   EventSink& sink_;
   LeaveRequest leave_;
+  std::string reason_;       ///< why this rank has asked all to leave; empty where it has not
   bool due_ = false;         ///< a save waits until no step is under way
   bool saved_last_ = false;  ///< the training's end is saved
   bool unsaved_ = false;     ///< the last save failed
