@@ -17,9 +17,10 @@ Buffer NodeMemory::allocate(std::size_t bytes, Memory memory) {
   std::string refusal;
   const auto shared = take(bytes, kept_for_mpi, refusal, memory == Memory::one_a_node);
   if (shared == nullptr) {
-    members_.add_note(refusal + (memory == Memory::one_a_node
-                                     ? "; the node's ranks have no memory in common"
-                                     : "; reductions use private memory, which is several times slower"));
+    if (memory == Memory::one_a_node)
+      members_.add_note(refusal + "; the node's ranks have no memory in common");
+    else if (!std::exchange(fell_back_, true))
+      members_.add_note(refusal + "; reductions use private memory, which is several times slower");
     agreement_.require_same("allocate", [&] {
       buffer = Buffer::host(bytes);
       return std::string();

@@ -71,6 +71,7 @@ class NodeMemory {
   Members& members_;
   Agreement& agreement_;
   std::uint64_t made_ = 0;
+  bool fell_back_ = false;  ///< to private memory, with a note: the next refusal needs none
   std::vector<Allocation> allocations_;
 };
 
