@@ -86,7 +86,7 @@ bool Neighbours::this_rank_speaks(bool alarmed) const {
 
 void Neighbours::tell_over() const {
   for (std::size_t rank = 0; rank < views_.size(); ++rank)
-    if (views_[rank] != nullptr) ronda::tell_over(paths_[rank]);
+    if (views_[rank] != nullptr) ronda::tell_over(paths_[rank], Recorder::get(recorder_->file().head.job));
 }
 
 }  // namespace ronda

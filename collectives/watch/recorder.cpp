@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
@@ -55,14 +56,27 @@ bool has_steady_counter() noexcept {
 #endif
 }
 
-/// What the launcher calls this job: the same for its ranks on this host, another for the next job.
+/// The number of the table of processes that this one lives in; empty where the system does not give it.
+std::string process_table() {
+  std::error_code error;
+  const std::string link = fs::read_symlink("/proc/self/ns/pid", error);  // pid:[4026531836]
+  std::string number;
+  std::ranges::copy_if(link, std::back_inserter(number), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return number;
+}
+
+/// What the launcher calls this job: the same for its ranks on this host, another for the next job. Launchers make the
+/// name from their process's number, which those of several containers on one /dev/shm may share; the table of
+/// processes tells them apart.
 std::string job_name() {
   std::string name;
   for (const char* variable : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"})
     if (const char* text = std::getenv(variable)) name += (name.empty() ? "" : ".") + std::string(text);
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
-  return name.empty() ? "launcher." + std::to_string(::getppid()) : name;
+  if (name.empty()) name = "launcher." + std::to_string(::getppid());
+  const std::string table = process_table();
+  return table.empty() ? name : name + "." + table;
 }
 
 /// This process's program, without its folder, and its arguments.
@@ -200,13 +214,16 @@ fs::path record_path(const fs::path& folder, int rank, std::string_view apart) {
   return folder / std::string(name.data()).append(apart.empty() ? "" : ".").append(apart).append(".ronda");
 }
 
-void tell_over(const fs::path& record) noexcept {
+void tell_over(const fs::path& record, std::uint64_t job) noexcept {
   const int file = ::open(record.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return;
   constexpr std::uint64_t yes = 1;
+  std::uint64_t its_job = 0;
+  constexpr off_t place_of_job = offsetof(RecordFile, head) + offsetof(RecordHead, job);
   struct stat status {};
   if (::fstat(file, &status) == 0 && status.st_uid == ::geteuid() &&
-      status.st_size >= static_cast<off_t>(sizeof(RecordFile)))
+      status.st_size >= static_cast<off_t>(sizeof(RecordFile)) &&
+      ::pread(file, &its_job, sizeof its_job, place_of_job) == sizeof its_job && its_job == job)
     static_cast<void>(::pwrite(file, &yes, sizeof yes, offsetof(RecordFile, head) + offsetof(RecordHead, told_over)) ==
                       sizeof yes);
   ::close(file);
@@ -269,11 +286,19 @@ void* Recorder::take_memory() {
   refuse<ResourceError>("cannot take memory for");
 }
 
+/// Whether the path still leads to this record, and not to another job's of the same name.
+bool Recorder::is_own_file() const noexcept {
+  struct stat own {
+  }, there{};
+  return ::fstat(descriptor_, &own) == 0 && ::lstat(path_.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+         own.st_ino == there.st_ino;
+}
+
 Recorder::~Recorder() {
   guard_.reset();
   ::munmap(file_, sizeof(RecordFile));
   if (!keep_) {
-    ::unlink(path_.c_str());
+    if (is_own_file()) ::unlink(path_.c_str());
     ::rmdir(folder_.c_str());  // by the last
   }
   ::close(descriptor_);

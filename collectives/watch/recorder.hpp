@@ -30,8 +30,10 @@ void remove_old_records(const std::filesystem::path& folder) noexcept;
 [[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank,
                                                 std::string_view apart = {});
 
-/// Tells the rank whose record it is that the job is over: it sees that before it starts anything.
-void tell_over(const std::filesystem::path& record) noexcept;
+/// Tells the rank whose record it is that the job is over: it sees that before it starts anything. Not where the record
+/// is another job's by now.
+/// @param job  of the ranks; 0 before they have met
+void tell_over(const std::filesystem::path& record, std::uint64_t job) noexcept;
 
 /// Writes down what this rank does, in memory that others can read and that survives it: plain stores, no system call,
 /// nothing from the heap. One thread at a time begins collectives, others may end them meanwhile.
@@ -99,6 +101,7 @@ class Recorder {
 
  private:
   void make_file();
+  [[nodiscard]] bool is_own_file() const noexcept;
   [[nodiscard]] void* take_memory();
   /// Throws; errno says why.
   template <class Failure>

@@ -10,9 +10,12 @@
 #include <ronda/core/error.hpp>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <barrier>
 #include <chrono>
 #include <fstream>
@@ -222,6 +225,50 @@ TEST_CASE("who holds a lock on the place keeps nobody from a folder") {
   CHECK(found);
   ::close(held);
   CHECK(record_folder_in(folder.path()) == found);
+}
+
+TEST_CASE("jobs of several containers keep their records apart, whatever their launchers call them") {
+  const Folder place;
+  fs::permissions(place.path(), fs::perms::owner_all);
+  const auto own = record_folder_in(place.path());
+  REQUIRE(own.has_value());
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const pid_t container = ::fork();
+  if (container == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
+    const pid_t rank = ::fork();
+    if (rank == 0) {
+      const std::string folder = record_folder_in(place.path()).value_or("").string();
+      ::_exit(::write(ends[1], folder.data(), folder.size()) > 0 ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(rank, &status, 0);
+    ::_exit(WEXITSTATUS(status));
+  }
+  int status = 0;
+  ::waitpid(container, &status, 0);
+  ::close(ends[1]);
+  std::array<char, 4096> text{};
+  const auto length = ::read(ends[0], text.data(), text.size());
+  ::close(ends[0]);
+  if (WEXITSTATUS(status) == 77) return;  // a user may not make one
+  REQUIRE(length > 0);
+  CHECK(std::string(text.data(), static_cast<std::size_t>(length)) != own->string());
+}
+
+TEST_CASE("a record that has taken another's place is neither told of that one's end nor removed by it") {
+  const Folder folder;
+  auto first = std::make_unique<Recorder>(folder.path(), false, 0, 2);
+  first->met(0, 2, 5);
+  Recorder second(folder.path(), false, 0, 2);
+  second.met(0, 2, 6);
+  tell_over(second.path(), 5);
+  CHECK_FALSE(second.told_over());
+  first.reset();
+  REQUIRE(fs::exists(second.path()));
+  tell_over(second.path(), 6);
+  CHECK(second.told_over());
 }
 
 TEST_CASE("no records are kept where others can take their folder away") {
