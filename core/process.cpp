@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -77,6 +78,16 @@ int parent_of(int process) {
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("PPid:")) return std::atoi(line.c_str() + 5);
   return 0;
+}
+
+int children_of(int process) {
+  int count = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const int one = std::atoi(entry->path().filename().c_str());
+    if (one > 0 && parent_of(one) == process) ++count;
+  }
+  return count;
 }
 
 }  // namespace ronda

@@ -1,6 +1,9 @@
 #include <ronda/collectives/group/watched.hpp>
 #include <ronda/collectives/watch/side_channel.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -67,7 +70,8 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
   const bool one_host = !ranks.several_hosts && apart.empty();
   if (ranks.size > 1 && options.communication_timeout > 0)
     watched.watchdog = std::make_shared<Watchdog>(
-        watched.recorder, Watchdog::Options{options.communication_timeout, one_host, options.on_stall});
+        watched.recorder, Watchdog::Options{options.communication_timeout, one_host, options.on_stall,
+                                            apart.empty() && is_launcher(::getppid()) ? ranks.on_host : 0});
   return watched;
 }
 

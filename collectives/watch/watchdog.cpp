@@ -1,5 +1,8 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/clock.hpp>
+#include <ronda/core/process.hpp>
+
+#include <unistd.h>
 
 #include <csignal>
 
@@ -20,6 +23,8 @@ constexpr double patience_on_a_host = silence, patience_across_hosts = 3;
 constexpr double grace = 3;
 /// A launcher takes its time to start a process, which others are not to be blamed for: so many times the timeout.
 constexpr double late_start = 10;
+/// Seconds for which the launcher may have fewer processes than ranks: it starts one after the other.
+constexpr double incomplete_start = 10;
 constexpr double between_decisions = 0.3;
 /// Seconds between two looks at the neighbours' records, as long as nobody stands still.
 constexpr double between_looks = 0.2;
@@ -144,7 +149,7 @@ void Watchdog::run() {
 
 void Watchdog::look(double now, Door& door) {
   const bool failed = look_at_unseen(now, door);
-  if (end_.found) return;
+  if (end_.found || look_at_launcher(now, door)) return;
   if (alarm_.watch(now, limit())) lead_.since = now;
   if (now - searched_at_ > 1 || alarm_.raised() || inquiring_ || failed) neighbours_.find();
   if (now - searched_at_ > 1) searched_at_ = now;
@@ -160,6 +165,27 @@ bool Watchdog::look_at_unseen(double now, Door& door) {
   std::optional<std::string> failure = unseen_.look(now, rank_);
   if (failure && !failure->empty() && !is_over()) finish(std::move(*failure), true, true, door);
   return failure.has_value();
+}
+
+/// A process that has ended before the ranks met never calls MPI_Init, in which the others wait without end. True where
+/// that is so, and the job over.
+bool Watchdog::look_at_launcher(double now, Door& door) {
+  if (met_ || options_.started_here == 0 || now - counted_at_ < 1) return false;
+  counted_at_ = now;
+  const int children = children_of(::getppid());  // this process among them, unless the system hides them
+  if (children == 0 || children >= options_.started_here) complete_at_ = now;
+  if (now - complete_at_ < std::min(incomplete_start, options_.timeout)) return false;
+  neighbours_.find();
+  neighbours_.refresh();
+  if (!neighbours_.this_rank_speaks(alarm_.raised())) return false;
+  std::vector<int> missing;
+  for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank)
+    if (options_.one_host && rank != rank_ && !neighbours_.sees(rank)) missing.push_back(rank);
+  finish("MPI_Init waits for " + (missing.empty() ? "a rank" : ranks_text(missing)) + " on " + host_name() +
+             ", whose process has ended without calling it; all programs of one launcher's command must be programs of "
+             "MPI, and what that one printed tells why it ended",
+         true, true, door);
+  return true;
 }
 
 void Watchdog::look_at_neighbours(double now) {

@@ -45,6 +45,7 @@ class Watchdog {
     double timeout = 60;    ///< seconds, more than 0
     bool one_host = false;  ///< all ranks are on this host, known before they meet
     std::function<void(const Stall&)> on_stall;
+    int started_here = 0;  ///< ranks that the launcher, this process's parent, has started here; 0: not known
   };
   /// Starts to watch. `recorder` is this rank's.
   Watchdog(std::shared_ptr<Recorder> recorder, Options options);
@@ -88,6 +89,7 @@ class Watchdog {
   void run();
   void look(double now, Door& door);
   [[nodiscard]] bool look_at_unseen(double now, Door& door);
+  [[nodiscard]] bool look_at_launcher(double now, Door& door);
   void forget_start();
   void look_at_neighbours(double now);
   void talk(double now);
@@ -137,6 +139,7 @@ class Watchdog {
   bool inquiring_ = false;
   double now_ = 0;  ///< seconds in which the thread could look
   double searched_at_ = -1, looked_at_ = -1;
+  double counted_at_ = -1, complete_at_ = 0;  ///< the processes of the launcher
   Lead lead_;
 
   std::atomic<bool> asked_{false};

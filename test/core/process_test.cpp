@@ -1,4 +1,7 @@
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include <sstream>
 
@@ -22,6 +25,19 @@ TEST_CASE("a process knows its parent") {
   REQUIRE(parent_of(-1) == 0);
   REQUIRE_FALSE(is_launcher(::getpid()));
   REQUIRE_FALSE(is_launcher(-1));
+}
+
+TEST_CASE("a process that has started others has as many children, until it sees their ends") {
+  const int before = children_of(::getpid());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  CHECK(children_of(::getpid()) == before + 1);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  CHECK(children_of(::getpid()) == before);
 }
 
 TEST_CASE("a processor has the name that it gives, or the numbers that tell it from others") {
