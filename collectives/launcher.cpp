@@ -9,8 +9,10 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace ronda {
@@ -23,6 +25,27 @@ constexpr std::array<std::pair<const char*, const char*>, 3> variables{{
     {"PMI_RANK", "PMI_SIZE"},
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 }};
+
+/// The same of systems whose processes need not be ranks of one MPI.
+constexpr std::array announced_sizes{"WORLD_SIZE",         "HOROVOD_SIZE",  "MV2_COMM_WORLD_SIZE",
+                                     "JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE", "PALS_LOCAL_SIZE"};
+/// A rank above 0 announces others too.
+constexpr std::array announced_ranks{"PALS_RANKID", "FLUX_TASK_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK",
+                                     "HOROVOD_RANK"};
+
+/// TensorFlow's `{"cluster": {"worker": ["host:port", …]}, …}`: the addresses in it.
+int tasks_of(std::string_view config) {
+  int tasks = 0;
+  for (std::size_t begin = config.find('"'); begin != config.npos; begin = config.find('"', begin + 1)) {
+    const std::size_t end = config.find('"', begin + 1);
+    const std::string_view text = config.substr(begin + 1, end == config.npos ? 0 : end - begin - 1);
+    const std::size_t colon = text.rfind(':');
+    if (colon != text.npos && text.find_first_not_of("0123456789", colon + 1) == text.npos) ++tasks;
+    if (end == config.npos) break;
+    begin = end;
+  }
+  return tasks;
+}
 
 std::optional<int> number(std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -66,6 +89,18 @@ Launcher Launcher::from_environment() {
   if (on_node) launcher.on_host = *on_node;
   if (launcher.size == 1) launcher.several_hosts = false;
   return launcher;
+}
+
+AnnouncedProcesses AnnouncedProcesses::from_environment() {
+  for (const char* variable : announced_sizes)
+    if (const auto size = number({variable}); size && *size > 1) return {*size, variable};
+  for (const char* variable : announced_ranks)
+    if (const auto rank = number({variable}); rank && *rank > 0) return {*rank + 1, variable};
+  constexpr const char* tensorflow = "TF_CONFIG";
+  const char* config = std::getenv(tensorflow);
+  const int tasks = config == nullptr ? 0 : tasks_of(config);
+  if (tasks > 1) return {tasks, tensorflow};
+  return {};
 }
 
 }  // namespace ronda

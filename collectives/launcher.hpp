@@ -15,6 +15,15 @@ struct Launcher {
   [[nodiscard]] static Launcher from_environment();
 };
 
+/// What the environment says of other processes where no launcher of MPI is known: torchrun, Horovod, TensorFlow, Flux,
+/// jsrun, PALS, MVAPICH2.
+struct AnnouncedProcesses {
+  int count = 1;                   ///< at least so many, this one included
+  const char* variable = nullptr;  ///< that `count` was read from; null where no variable announces others
+
+  [[nodiscard]] static AnnouncedProcesses from_environment();
+};
+
 /// Where this process was started by mpirun, or a daemon of its, and that is still there after so many seconds, it is
 /// killed. For a job that ends because it hangs: mpirun may then wait for ever for a host that no longer answers, or
 /// for itself. Leaves a process behind for this, which ends with the launcher.

@@ -61,6 +61,33 @@ Launcher ranks_of(MPI_Comm communicator) {
   return ranks;
 }
 
+[[noreturn]] void refuse(const std::string& text) {
+  InputError error(text);
+  error.set_agreed();
+  throw error;
+}
+
+/// Throws where MPI has fewer ranks than its launcher started, or one rank alone where the environment announces more
+/// processes: every process would then be a world of its own, and train alone.
+/// @param launcher  before MPI was initialised: it sets variables of its launcher for a process alone, too
+void require_announced_ranks(const Launcher& launcher) {
+  if (from_environment("RONDA_ALONE", 0) > 0) return;
+  int size = 0;
+  mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (launcher.size_variable != nullptr && size < launcher.size)
+    refuse("expected " + std::to_string(launcher.size) + " ranks (" + launcher.size_variable + "), found " +
+           std::to_string(size) + ": the launcher does not reach the MPI that this program was built with, " +
+           mpi::library_name() + "; take the mpirun of that MPI, or srun --mpi=pmix (Open MPI), --mpi=pmi2 (MPICH); " +
+           "for a run alone, set RONDA_ALONE=1");
+  if (launcher.known || size > 1) return;
+  const auto announced = AnnouncedProcesses::from_environment();
+  if (announced.variable != nullptr)
+    refuse("expected " + std::to_string(announced.count) + " processes (" + announced.variable +
+           "), found a rank alone: every process would train by itself, because no launcher of MPI started them; start "
+           "the ranks by the mpirun of " +
+           mpi::library_name() + ", or by srun; for a run alone, set RONDA_ALONE=1");
+}
+
 /// A program may hand over several communicators, whose ranks have the same numbers.
 std::string name_of_adopted() { return std::to_string(::getpid()) + "-" + std::to_string(std::random_device()()); }
 
@@ -212,6 +239,7 @@ World::World(int& argc, char**& argv, const WorldOptions& options) {
   Watched watched;
   if (launcher.known) watched = Watched::begin(launcher, options);
   auto lifetime = std::make_unique<MpiLifetime>(argc, argv, level_to_ask_for(options), watched.ledger);
+  require_announced_ranks(launcher);
   if (!launcher.known) {  // MPI alone knows how many ranks there are
     watched = Watched::begin(ranks_of(MPI_COMM_WORLD), options);
     lifetime->record_end(watched.recorder);
@@ -230,6 +258,9 @@ World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options)
   auto turn = MpiTurn::of_process().take();  // another world's thread may be at work
   if (!is_communicator(communicator))
     throw InputError("this is no communicator of one group of ranks that MPI knows, so it cannot be adopted");
+  int relation = MPI_UNEQUAL;
+  mpi::check(MPI_Comm_compare(communicator, MPI_COMM_WORLD, &relation), "MPI_Comm_compare");
+  if (relation == MPI_IDENT) require_announced_ranks({});
   const Launcher ranks = ranks_of(communicator);
   turn.unlock();
   return World(

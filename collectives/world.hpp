@@ -50,7 +50,8 @@ class World {
  public:
   /// Initialises MPI; the destructor finalizes it (unless an exception is under way: then MPI is left as it is, because
   /// finalizing would wait for ranks that no longer come). Throws CommunicationError; InputError, agreed, where MPI
-  /// has fewer ranks than the launcher started.
+  /// has fewer ranks than the launcher started, or one rank alone where the environment announces more processes
+  /// (WORLD_SIZE, TF_CONFIG, …) and RONDA_ALONE=1 does not permit that.
   World(int& argc, char**& argv, const WorldOptions& options = {});
 
   /// For a program that has initialised MPI itself (and finalizes it after this object is gone). `communicator` is an

@@ -46,6 +46,11 @@ Finding start() {
   const Launcher launcher = Launcher::from_environment();
   if (launcher.size_variable == nullptr && std::getenv("SLURM_JOB_ID") != nullptr)
     return {"started", "in a Slurm batch script, alone: srun --mpi=pmix or mpirun start ranks"};
+  const auto announced = AnnouncedProcesses::from_environment();
+  if (!launcher.known && announced.variable != nullptr)
+    return {"started",
+            "alone, beside other processes (" + std::string(announced.variable) + ") that MPI does not reach",
+            State::off, "mpirun or srun start ranks; RONDA_ALONE=1 lets this process train by itself"};
   if (launcher.size_variable == nullptr) return {"started", "alone"};
   const std::string by = std::string(launcher.size_variable).starts_with("SLURM") ? "srun" : "mpirun or srun";
   return {"started", "by " + by + ", as rank " + std::to_string(launcher.rank) + " of " +

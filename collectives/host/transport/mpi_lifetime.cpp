@@ -1,32 +1,10 @@
 #include <ronda/collectives/host/transport/mpi_lifetime.hpp>
-#include <ronda/collectives/launcher.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 namespace ronda {
-namespace {
-
-/// Started by another MPI's launcher, every rank would be a world of its own, and train alone.
-void require_launchers_ranks() {
-  const Launcher launcher = Launcher::from_environment();
-  int size = 0;
-  mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-  if (launcher.size_variable == nullptr || size >= launcher.size) return;
-  const std::string variable = launcher.size_variable;
-  InputError error("expected " + std::to_string(launcher.size) + " ranks (" + variable + "), found " +
-                   std::to_string(size) + ": the launcher does not reach the MPI that this program was built with, " +
-                   mpi::library_name() +
-                   "; take the mpirun of that MPI, or srun --mpi=pmix (Open MPI), --mpi=pmi2 (MPICH); " +
-                   "for a run alone, unset " + variable);
-  error.set_agreed();
-  throw error;
-}
-
-}  // namespace
-
 MpiLifetime::MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledger) : recorder_(ledger.recorder) {
   const RecordedCall call(ledger, "MPI_Init");
   const InsideMpi inside(recorder_.get());
@@ -39,7 +17,6 @@ MpiLifetime::MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledg
   int level = MPI_THREAD_SINGLE;
   mpi::check(MPI_Init_thread(&argc, &argv, wanted_level, &level), "MPI_Init_thread");
   mpi::check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  require_launchers_ranks();
 }
 
 MpiLifetime::~MpiLifetime() {

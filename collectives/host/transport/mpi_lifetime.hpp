@@ -12,8 +12,7 @@ class MpiLifetime {
  public:
   /// @param wanted_level  MPI_THREAD_…
   /// @param ledger        records the beginning; its recorder, if it has one, the end
-  /// Throws LogicError where MPI is initialised already, CommunicationError, and an agreed InputError where it has
-  /// fewer ranks than the launcher started.
+  /// Throws LogicError where MPI is initialised already, and CommunicationError.
   MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledger);
   MpiLifetime(const MpiLifetime&) = delete;
   /// Finalizes it, unless an exception is under way: that would wait for ranks that no longer come.
