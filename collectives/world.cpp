@@ -299,7 +299,7 @@ bool World::may_speak() const {
 }
 
 void World::abort(int status) noexcept {
-  MPI_Abort(MPI_COMM_WORLD, status);
+  if (!mpi::is_over()) MPI_Abort(MPI_COMM_WORLD, status);
   std::_Exit(status);
 }
 

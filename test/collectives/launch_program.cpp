@@ -1,5 +1,6 @@
 // A program that fails in the way its first argument says; check_launch.sh looks at what comes of it.
 #include <ronda/collectives/launch.hpp>
+#include <ronda/collectives/mpi_world.hpp>
 #include <ronda/core/error.hpp>
 
 #include <cstdlib>
@@ -29,6 +30,13 @@ int run(World& world, const std::string& how) {
       if (last) throw InputError("no such file");
     });
   if (how == "one-throws" && last) throw std::runtime_error("lost my way");
+  if (how == "all-bad-input") throw InputError("no such data");
+  if (how == "finalize-early") MPI_Finalize();
+  if (how == "finalize-at-end") {
+    if (world.rank() == 0) std::cout << "finalized by the program\n";
+    MPI_Finalize();
+    return 0;
+  }
   if (how == "all-throw") throw LogicError("the same everywhere");
   if (how == "result") {
     if (world.rank() == 0) std::cout << "ending with 75\n";

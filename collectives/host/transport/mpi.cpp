@@ -32,10 +32,23 @@ bool is_over() noexcept {
   return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
 }
 
+void require_not_over() {
+  if (is_over())
+    throw LogicError(
+        "MPI is finalized already: the program has called MPI_Finalize while a World was in use; leave that call to "
+        "the "
+        "World, or, where the program has initialised MPI itself, destroy the World first");
+}
+
 Communicator::Communicator(MPI_Comm handle) : handle_(handle) {
   check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
+}
+
+MPI_Comm Communicator::live() const {
+  require_not_over();
+  return handle_;
 }
 
 Communicator::~Communicator() {
@@ -52,19 +65,19 @@ Communicator Communicator::duplicate(MPI_Comm original) {
 
 Communicator Communicator::split(int color, int key) const {
   MPI_Comm part = MPI_COMM_NULL;
-  check(MPI_Comm_split(handle_, color, key, &part), "MPI_Comm_split");
+  check(MPI_Comm_split(live(), color, key, &part), "MPI_Comm_split");
   return Communicator(part);
 }
 
 Communicator Communicator::split_by_node() const {
   MPI_Comm node = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+  check(MPI_Comm_split_type(live(), MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");
   return Communicator(node);
 }
 
 void Communicator::barrier() const {
   if (gatherer_ != nullptr) return gatherer_->gather({}, {}, std::vector<std::size_t>(static_cast<std::size_t>(size_)));
-  check(MPI_Barrier(handle_), "MPI_Barrier");
+  check(MPI_Barrier(live()), "MPI_Barrier");
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes, int root) const {
@@ -75,7 +88,7 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root) const {
   }
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(bytes.size(), largest_message));
-    check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, handle_), "MPI_Bcast");
+    check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, live()), "MPI_Bcast");
     bytes = bytes.subspan(piece.size());
   }
 }
@@ -92,22 +105,22 @@ void Communicator::allgather_bytes(const void* mine, void* all, std::size_t byte
     return gatherer_->gather({static_cast<const std::byte*>(mine), bytes},
                              {static_cast<std::byte*>(all), bytes * ranks}, std::vector<std::size_t>(ranks, bytes));
   const int count = static_cast<int>(bytes);
-  check(MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Allgather");
+  check(MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, live()), "MPI_Allgather");
 }
 
 void Communicator::alltoall_bytes(const void* mine, void* all, std::size_t bytes) const {
   const int count = static_cast<int>(bytes);
-  check(MPI_Alltoall(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Alltoall");
+  check(MPI_Alltoall(mine, count, MPI_BYTE, all, count, MPI_BYTE, live()), "MPI_Alltoall");
 }
 
 void Communicator::add(std::span<std::uint16_t> numbers) const {
-  check(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT16_T, MPI_SUM, handle_),
+  check(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT16_T, MPI_SUM, live()),
         "MPI_Allreduce");
 }
 
 void Communicator::combine_bits(std::span<std::byte> bits) const {
   if (bits.size() > largest_message) throw LogicError("too many bytes for one combining of setting-up data");
-  check(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_BYTE, MPI_BOR, handle_),
+  check(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_BYTE, MPI_BOR, live()),
         "MPI_Allreduce");
 }
 
@@ -128,7 +141,7 @@ std::vector<std::string> Communicator::allgather_texts(std::string_view mine) co
                       {lengths.begin(), lengths.end()});
   else
     check(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), counts.data(),
-                         offsets.data(), MPI_CHAR, handle_),
+                         offsets.data(), MPI_CHAR, live()),
           "MPI_Allgatherv");
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank)

@@ -18,6 +18,8 @@ void check(int code, const char* call);
 
 /// Whether MPI was finalized, and can no longer be called.
 [[nodiscard]] bool is_over() noexcept;
+/// Throws LogicError where it was: MPI would end the process with a message of its own.
+void require_not_over();
 
 /// MPI's clock, which in a simulator is the simulated one; for differences.
 [[nodiscard]] inline double seconds() { return MPI_Wtime(); }
@@ -103,6 +105,9 @@ class Communicator {
     std::swap(size_, other.size_);
     std::swap(gatherer_, other.gatherer_);
   }
+
+  /// The handle for a call of MPI. Throws as require_not_over.
+  [[nodiscard]] MPI_Comm live() const;
 
   MPI_Comm handle_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 0;

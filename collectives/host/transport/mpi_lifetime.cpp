@@ -20,7 +20,7 @@ MpiLifetime::MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledg
 }
 
 MpiLifetime::~MpiLifetime() {
-  if (std::uncaught_exceptions() > exceptions_before_) return;
+  if (std::uncaught_exceptions() > exceptions_before_ || mpi::is_over()) return;
   const InsideMpi inside(recorder_.get());
   MPI_Finalize();
   if (recorder_ != nullptr) recorder_->end_last();

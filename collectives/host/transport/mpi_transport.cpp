@@ -58,6 +58,7 @@ MpiTransport::MpiTransport(MPI_Comm communicator, int rank, Members members, Tag
 }
 
 Request MpiTransport::send(int to, std::span<const std::byte> message) {
+  mpi::require_not_over();
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag_.value(),
                        communicator_, &request),
@@ -68,6 +69,7 @@ Request MpiTransport::send(int to, std::span<const std::byte> message) {
 }
 
 Request MpiTransport::receive(int from, std::span<std::byte> message) {
+  mpi::require_not_over();
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Irecv(message.data(), message_length(message.size()), MPI_BYTE, member(from), tag_.value(),
                        communicator_, &request),
