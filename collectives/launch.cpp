@@ -78,19 +78,15 @@ std::string explained(const World& world, const Failure& failure) {
 
 /// The others know nothing of this: tells why, and ends them all.
 [[noreturn]] void end_all(World& world, const Failure& failure) {
-  if (world.size() == 1) {
-    print_error(failure.text);
-  } else {
-    // What one rank meets others often meet as well: the lowest comes first.
-    if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
-    const auto rank = static_cast<std::size_t>(world.rank());
-    const std::string text = explained(world, failure);
-    if (world.may_speak())
-      print_error(world.communicator().group().members().name_of_rank(rank) + ": " + text);
-    else
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything
-  }
+  // What one rank meets others often meet as well: the lowest comes first.
+  if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
+  const auto rank = static_cast<std::size_t>(world.rank());
+  const std::string text = explained(world, failure);
+  if (world.may_speak())
+    print_error(world.communicator().group().members().name_of_rank(rank) + ": " + text);
+  else
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything
   world.abort(static_cast<int>(failure.status));
 }
 
@@ -117,7 +113,9 @@ int run_body(World& world, const std::function<int(World&)>& body) {
   } catch (...) {
     failure = Failure::current();
   }
-  if (failure.agreed) return end_together(world, failure);
+  const bool alike = failure.agreed || world.size() == 1 ||
+                     (failure.status == ExitStatus::bad_input && world.all_fail(static_cast<int>(failure.status)));
+  if (alike) return end_together(world, failure);
   end_all(world, failure);
 }
 

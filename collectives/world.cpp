@@ -7,6 +7,7 @@
 #include <ronda/collectives/host/transport/mpi_lifetime.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/collectives/mpi_world.hpp>
+#include <ronda/core/clock.hpp>
 #include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -177,6 +180,7 @@ struct World::Impl {
   std::unique_ptr<MpiLifetime> lifetime;  ///< null where MPI is the caller's; outlives what uses MPI
   std::shared_ptr<Engine> engine;
   std::optional<Communicator> communicator;
+  mpi::Communicator ending;  ///< for all_fail, which interrupts whatever else is in flight
   int cores = 1;
   CoreShare share;
   int exceptions_before = std::uncaught_exceptions();
@@ -191,6 +195,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
       MpiTurn::of_process().reserve(priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
   auto turn = MpiTurn::of_process().take_to_wait();
   auto all = mpi::Communicator::duplicate(original);
+  ending = mpi::Communicator::duplicate(original);
   share = share_cores(all);
   GroupLimits limits = limits_from(options, all);
   limits.world_size = all.size();
@@ -223,6 +228,7 @@ World::Impl::~Impl() {
   if (engine == nullptr) return;
   if (std::uncaught_exceptions() <= exceptions_before) {
     engine->stop();
+    if (!engine->in_turn([&] { ending = mpi::Communicator(); })) ending.leave_behind();
     if (lifetime != nullptr) communicator->group().members().ledger().begin({Kind::mpi, "MPI_Finalize"});
     return;
   }
@@ -230,6 +236,7 @@ World::Impl::~Impl() {
   if (watched.watchdog != nullptr) watched.watchdog->stop();
   // The engine's thread may stand still in a call that waits for ranks that no longer come: it keeps what it uses.
   engine->leave_behind();
+  ending.leave_behind();
   new std::shared_ptr<Engine>(engine);
 }
 
@@ -296,6 +303,25 @@ std::string World::divergence() const {
 bool World::may_speak() const {
   const auto& watchdog = impl_->watched.watchdog;
   return watchdog == nullptr || watchdog->may_speak();
+}
+
+bool World::all_fail(int status) noexcept {
+  if (mpi::is_over()) return false;
+  const double end = steady_seconds() + 1;
+  static std::array<int, 2> mine, largest;  // MPI may still read them when this returns
+  mine = {status, -status};
+  MPI_Request request = MPI_REQUEST_NULL;
+  Backoff backoff(true);
+  for (int done = 0, begun = 0; done == 0; backoff.pause()) {
+    if (steady_seconds() > end) return false;
+    const auto turn = MpiTurn::of_process().take_within(std::chrono::milliseconds(100));
+    if (!turn.owns_lock()) continue;
+    if (begun++ == 0 && MPI_Iallreduce(mine.data(), largest.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MAX,
+                                       impl_->ending.handle(), &request) != MPI_SUCCESS)
+      return false;
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+  }
+  return largest[0] == -largest[1];
 }
 
 void World::abort(int status) noexcept {

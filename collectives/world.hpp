@@ -91,6 +91,8 @@ class World {
   /// For `launch`: this rank is about to say why all of them end. False where another one has said it. Not collective.
   [[nodiscard]] bool may_speak() const;
 
+  /// For `launch`: whether all ranks fail with this status; waits a second for them to call this too.
+  [[nodiscard]] bool all_fail(int status) noexcept;
   /// Ends all ranks at once, without waiting for any. For `launch`, after a failure that the others do not know of.
   [[noreturn]] void abort(int status) noexcept;
 
