@@ -1,7 +1,7 @@
 #pragma once
-#include <sstream>
 #include <string>
 
+#include <ronda/core/formatted.hpp>
 #include <ronda/layers/layers.hpp>
 
 #include "command_line.hpp"
@@ -34,7 +34,7 @@ struct GptOptions {
 
 /// For TrainingOptions::variant.
 [[nodiscard]] inline std::string text_of(const GptOptions& options) {
-  std::ostringstream text;
+  TextWriter text;
   text << options.layers << " layers of " << options.width << ", " << options.heads << " heads, context "
        << options.context << ", dropout " << options.dropout;
   return text.str();

@@ -1,7 +1,7 @@
 #pragma once
-#include <sstream>
 #include <string>
 
+#include <ronda/core/formatted.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include "command_line.hpp"
@@ -18,7 +18,7 @@ class LabelSmoothing {
   [[nodiscard]] SoftmaxCrossEntropy loss() const { return SoftmaxCrossEntropy(share_); }
   /// For TrainingOptions::variant.
   [[nodiscard]] std::string text() const {
-    std::ostringstream text;
+    TextWriter text;
     text << "label smoothing " << share_;
     return text.str();
   }

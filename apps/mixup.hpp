@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
-#include <sstream>
 #include <string>
 
+#include <ronda/core/formatted.hpp>
 #include <ronda/data/mixup.hpp>
 
 #include "command_line.hpp"
@@ -23,7 +23,7 @@ class Mixup {
   }
   /// For TrainingOptions::variant; empty where nothing is mixed.
   [[nodiscard]] std::string text() const {
-    std::ostringstream text;
+    TextWriter text;
     if (alpha_ > 0) text << ", mixup " << alpha_;
     return text.str();
   }

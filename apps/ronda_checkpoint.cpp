@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/checkpoint/best_model.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/model_in.hpp>
@@ -134,7 +134,7 @@ int verify(const fs::path& place, bool json) {
 /// With a comma before it; empty where the epoch was not tested.
 std::string tested(const EpochReport& epoch, const Metric& metric) {
   const auto text = [&](const char* data, double loss, double value) {
-    std::ostringstream line;
+    TextWriter line;
     line << ", " << data << " loss " << loss;
     if (!metric.name.empty()) line << ", " << data << " " << metric.name << " " << metric.text(value);
     return line.str();

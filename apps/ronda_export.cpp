@@ -1,9 +1,10 @@
 // A model that an application has saved, for other programs: an ONNX file. Needs no MPI.
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -33,7 +34,7 @@ bool parse(Options& options, int argc, char** argv) {
 }
 
 std::string listed_numbers(const std::vector<float>& numbers) {
-  std::ostringstream text;
+  TextWriter text;
   for (const float number : numbers) text << (text.tellp() == 0 ? "" : ", ") << number;
   return "(" + text.str() + ")";
 }

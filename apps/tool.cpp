@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/printable.hpp>
@@ -40,7 +41,7 @@ std::string why_no_count(const std::string& text, bool negative_too) {
 /// The same of a finite number.
 std::string why_no_number(const std::string& text) {
   char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
+  const double value = read_number(text.c_str(), &end);
   if (!text.empty() && *end == '\0') return std::isfinite(value) ? "" : text + " is no finite number";
   std::string pointed = text;
   std::ranges::replace(pointed, ',', '.');

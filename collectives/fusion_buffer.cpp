@@ -2,12 +2,12 @@
 #include <ronda/collectives/ready_buckets.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <new>
-#include <sstream>
 
 namespace ronda {
 namespace {
@@ -222,7 +222,7 @@ std::vector<std::string> FusionBuffer::report() const {
   for (std::size_t i = 0; i < impl_->buckets.size(); ++i) {
     const CollectiveTimes times = impl_->reductions[i]->times();
     if (times.runs == 0) continue;
-    std::ostringstream line;
+    TextWriter line;
     line << impl_->label << ' ' << i << ": " << impl_->buckets[i].bytes << " bytes by " << impl_->buckets[i].algorithm
          << " took " << std::llround(times.total / static_cast<double>(times.runs) * 1e6) << " us in the mean";
     if (times.predicted) line << ", the model has " << std::llround(*times.predicted * 1e6) << " us";

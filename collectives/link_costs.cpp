@@ -1,12 +1,11 @@
 #include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <locale>
-#include <sstream>
 #include <utility>
 
 namespace ronda {
@@ -35,17 +34,10 @@ constexpr int most_streams = 1 << 20;
 
 bool sensible(double number) { return number >= 0 && number <= largest_cost; }
 
-/// Whatever the program's locale says of commas and points.
-std::istringstream reader(const std::string& text) {
-  std::istringstream in(text);
-  in.imbue(std::locale::classic());
-  return in;
-}
-
 /// `bytes=seconds`, separated by commas.
 CostCurve parse_curve(const std::string& text) {
   std::vector<CostCurve::Point> points;
-  std::istringstream in = reader(text);
+  TextReader in(text);
   char equals = 0, comma = 0;
   do {
     CostCurve::Point point;
@@ -61,13 +53,13 @@ CostCurve parse_curve(const std::string& text) {
 /// `seconds`, separated by commas.
 std::array<double, 3> parse_packing(const std::string& text) {
   std::array<double, 3> seconds{};
-  std::istringstream in = reader(text);
+  TextReader in(text);
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     char comma = ',';
     if ((i > 0 && !(in >> comma)) || comma != ',' || !(in >> seconds[i]) || !sensible(seconds[i]))
       throw InputError("'" + text + "' is not what packing costs");
   }
-  if (in.peek() != std::istringstream::traits_type::eof()) throw InputError("'" + text + "' is not what packing costs");
+  if (in.peek() != TextReader::traits_type::eof()) throw InputError("'" + text + "' is not what packing costs");
   return seconds;
 }
 
@@ -75,7 +67,7 @@ std::array<double, 3> parse_packing(const std::string& text) {
 Trial parse_trial(const std::string& text) {
   Trial trial;
   char comma = 0;
-  std::istringstream in = reader(text);
+  TextReader in(text);
   std::string name;
   std::getline(in, name, ',');
   trial.algorithm = parse_allreduce(name);
@@ -105,8 +97,7 @@ double CostCurve::operator()(double bytes) const noexcept {
 }
 
 std::string LinkCosts::text() const {
-  std::ostringstream out;
-  out.imbue(std::locale::classic());
+  TextWriter out;
   out << head() << " streams " << streams << " combine " << combine_seconds << " pack " << pack_seconds[0] << ','
       << pack_seconds[1] << ',' << pack_seconds[2];
   for (const auto& [name, curve] : curves_of(*this)) {
@@ -126,11 +117,11 @@ LinkCosts LinkCosts::parse(std::string_view text) {
   if (!text.starts_with(head() + " "))
     throw InputError("link costs begin '" + head() + "', not '" + std::string(text.substr(0, 40)) + "'");
   LinkCosts costs;
-  std::istringstream in = reader(std::string(text.substr(head().size())));
+  TextReader in(std::string(text.substr(head().size())));
   std::string name, value;
   while (in >> name) {
     if (!(in >> value)) throw InputError("link costs end after '" + name + "'");
-    std::istringstream number = reader(value);
+    TextReader number(value);
     const auto curves = curves_of(costs);
     const auto curve = std::ranges::find(curves, name, &decltype(curves)::value_type::first);
     if (curve != curves.end())

@@ -5,6 +5,7 @@
 #include <ronda/coordinator/detail/communicator_link.hpp>
 #include <ronda/coordinator/detail/loop.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 
 #include <sys/prctl.h>
 
@@ -73,11 +74,11 @@ void require_sense(const CoordinatorOptions& options) {
     throw InputError("a coordinator's batch_bytes is a power of two between 4 KiB and 1 GiB, not " +
                      std::to_string(*bytes));
   if (const auto seconds = options.gather_seconds; seconds && !(*seconds >= 0 && *seconds <= 1))
-    throw InputError("a coordinator's gather_seconds is between 0 and 1, not " + std::to_string(*seconds));
+    throw InputError("a coordinator's gather_seconds is between 0 and 1, not " + shortest(*seconds));
   for (const double seconds : {options.missing_warning, options.missing_limit})
     if (!(seconds >= 0))
       throw InputError("a coordinator's missing_warning and missing_limit are 0 or more seconds, not " +
-                       std::to_string(seconds));
+                       shortest(seconds));
 }
 
 Ticket::Ticket(std::shared_ptr<Submission> submission, std::uint64_t number)

@@ -1,7 +1,7 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <array>
-#include <cstdio>
 
 namespace ronda {
 
@@ -10,9 +10,7 @@ std::string human_bytes(std::size_t bytes) {
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text.data();
+  return formatted("%.*f %s", unit == 0 ? 0 : 1, value, units[unit]);
 }
 
 }  // namespace ronda

@@ -1,5 +1,6 @@
 #include <ronda/core/core_mask.hpp>
 #include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <sys/stat.h>
 
@@ -7,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <string>
 
 namespace ronda {
@@ -22,7 +22,7 @@ struct Hierarchy {
 };
 
 bool lists(const std::string& controllers, const std::string& wanted) {
-  std::istringstream list(controllers);
+  TextReader list(controllers);
   for (std::string one; std::getline(list, one, ',');)
     if (one == wanted) return true;
   return false;
@@ -46,7 +46,7 @@ std::vector<Hierarchy> groups_of_process(const fs::path& root) {
 fs::path mount_of(int version, const fs::path& root) {
   std::ifstream file(root / "proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
-    std::istringstream text(line);
+    TextReader text(line);
     const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (words.size() < 5 || std::distance(dash, words.end()) < 4) continue;

@@ -1,17 +1,14 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/metric.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 namespace ronda {
 
 std::string Metric::text(double value) const {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), share ? "%.2f %%" : "%.4g", share ? 100 * value : value);
-  return text.data();
+  return share ? formatted("%.2f %%", 100 * value) : formatted("%.4g", value);
 }
 
 double number_of(const std::vector<MetricValue>& values, const std::string& name) {

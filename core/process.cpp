@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/process.hpp>
 
 #include <unistd.h>
@@ -11,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <string_view>
 
 namespace ronda {
@@ -22,7 +22,7 @@ double seconds_since_process_start() {
   double uptime = 0, ticks = 0;
   const auto name_end = stat.rfind(')');  // the second field may hold blanks
   if (!(uptime_file >> uptime) || name_end == std::string::npos) return 0;
-  std::istringstream fields(stat.substr(name_end + 1));
+  TextReader fields(stat.substr(name_end + 1));
   std::string skipped;
   for (int field = 3; field < 22; ++field) fields >> skipped;  // proc(5): starttime is field 22
   if (!(fields >> ticks)) return 0;

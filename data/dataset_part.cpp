@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/sample_order.hpp>
 
@@ -44,8 +45,7 @@ std::uint64_t DatasetPart::fingerprint() const {
 
 ValidationSplit split_for_validation(std::size_t samples, double share, std::uint64_t seed) {
   if (!(share > 0 && share < 1))
-    throw InputError("validation_split: a share above 0 and below 1 is kept for validation, not " +
-                     std::to_string(share));
+    throw InputError("validation_split: a share above 0 and below 1 is kept for validation, not " + shortest(share));
   if (samples < 2) throw InputError("validation_split: of fewer than two samples none can be kept for validation");
   const auto wanted = static_cast<std::size_t>(std::llround(share * static_cast<double>(samples)));
   const std::size_t kept = std::clamp<std::size_t>(wanted, 1, samples - 1);

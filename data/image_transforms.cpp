@@ -1,5 +1,7 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/multiversion.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/data/detail/image.hpp>
 #include <ronda/data/image_transforms.hpp>
 
@@ -9,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -95,7 +96,7 @@ std::vector<float> repeated(const std::vector<float>& numbers) {
 
 /// `name(first; second)`, with digits enough to tell floats apart.
 std::string name_of(const char* name, std::span<const float> first, std::span<const float> second) {
-  std::ostringstream text;
+  TextWriter text;
   text.precision(9);
   text << name << "(";
   for (const float each : first) text << each << " ";
@@ -109,8 +110,8 @@ std::string name_of(const char* name, std::span<const float> first, std::span<co
 
 Transform random_flip(double probability) {
   if (!(probability >= 0 && probability <= 1))
-    throw InputError("random_flip: a probability is from 0 to 1, found " + std::to_string(probability));
-  std::ostringstream name;
+    throw InputError("random_flip: a probability is from 0 to 1, found " + shortest(probability));
+  TextWriter name;
   name << "random_flip(" << probability << ")";
   return {name.str(), [probability](const SampleRow& sample, const RngKey& key) {
             const Image image(sample);

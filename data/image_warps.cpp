@@ -1,5 +1,6 @@
 // Transforms that read an image's pixels at other places than they write them: from a copy.
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/data/detail/crop_box.hpp>
 #include <ronda/data/detail/image.hpp>
 #include <ronda/data/image_transforms.hpp>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <sstream>
 #include <string>
 
 namespace ronda {
@@ -130,7 +130,7 @@ std::string name_of(Border border) {
 
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
-  std::ostringstream text;
+  TextWriter text;
   text.precision(17);
   (text << ... << parts);
   return text.str();

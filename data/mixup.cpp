@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/data/mixup.hpp>
 
 #include <algorithm>
@@ -68,7 +69,7 @@ MixupDataset::MixupDataset(const Dataset& data, double alpha, std::int64_t class
       fields_(data.fields().begin(), data.fields().end()),
       scratch_(std::make_unique<Scratch>()) {
   if (!(alpha > 0) || !std::isfinite(alpha))
-    throw InputError("the alpha of mixup is above 0 and finite, not " + std::to_string(alpha));
+    throw InputError("the alpha of mixup is above 0 and finite, not " + shortest(alpha));
   if (classes < 1) throw InputError("mixup needs at least 1 class, not " + std::to_string(classes));
   for (Field& field : fields_) {
     if (field.name == "input" && field.dtype != DType::float32)

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/bce_with_logits_loss.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace ronda {
 BinaryCrossEntropy::BinaryCrossEntropy(std::vector<float> positive) : positive_(std::move(positive)) {
   for (const float weight : positive_)
     if (!(weight >= 0) || !std::isfinite(weight))
-      throw InputError("a pos_weight of BCE with logits is at least 0, not " + std::to_string(weight));
+      throw InputError("a pos_weight of BCE with logits is at least 0, not " + shortest(weight));
 }
 
 void BinaryCrossEntropy::check(const Shape& outputs) const {

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/dropout.hpp>
 
 #include <string>
@@ -6,7 +7,7 @@
 namespace ronda {
 
 Dropout::Dropout(double p) : spec_{.p = p} {
-  if (!(p >= 0 && p <= 1)) throw InputError("a dropout drops with a probability from 0 to 1, not " + std::to_string(p));
+  if (!(p >= 0 && p <= 1)) throw InputError("a dropout drops with a probability from 0 to 1, not " + shortest(p));
 }
 
 }  // namespace ronda

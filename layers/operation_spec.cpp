@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
@@ -324,8 +325,7 @@ Shape normalized_shape(const LayerNormSpec& spec, const Shape& in) {
                      (image ? "the last 3" : "up to " + std::to_string(in.rank() - 1)) + ", not " +
                      std::to_string(spec.axes));
   if (in.count() == 0) throw InputError("a layer norm of " + in.text() + " has nothing to normalise");
-  if (!(spec.epsilon >= 0))
-    throw InputError("a layer norm's epsilon is at least 0, not " + std::to_string(spec.epsilon));
+  if (!(spec.epsilon >= 0)) throw InputError("a layer norm's epsilon is at least 0, not " + shortest(spec.epsilon));
   if (image && spec.axes == 3) return {in[3], in[1], in[2]};
   return Shape(std::vector<std::int64_t>(in.end() - spec.axes, in.end()));
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/elementwise_loss.hpp>
 
 namespace ronda {
@@ -65,7 +66,7 @@ class Of {
 
   Of(Row row, double unit) : row_(row), unit_(unit), scale_(std::pow(unit, Row::degree)) {
     if (!(unit > 0) || !std::isfinite(unit))
-      throw InputError("the unit of a " + std::string(name) + " is above 0, not " + std::to_string(unit));
+      throw InputError("the unit of a " + std::string(name) + " is above 0, not " + shortest(unit));
   }
   [[nodiscard]] double value(double x, double y, std::size_t) const { return scale_ * row_.value(x - y); }
   [[nodiscard]] float gradient(float x, float y, std::size_t) const { return row_.gradient(x - y); }
@@ -78,7 +79,7 @@ class Of {
 
 [[nodiscard]] inline double checked(double bound, bool sound, const char* what) {
   if (sound && std::isfinite(bound)) return bound;
-  throw InputError(std::string(what) + ", not " + std::to_string(bound));
+  throw InputError(std::string(what) + ", not " + shortest(bound));
 }
 
 }  // namespace difference

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include <cmath>
@@ -47,7 +48,7 @@ SoftmaxCrossEntropy::SoftmaxCrossEntropy(double label_smoothing)
 SoftmaxCrossEntropy::SoftmaxCrossEntropy(CrossEntropyOptions options)
     : spec_{static_cast<float>(options.label_smoothing), options.ignore_index, std::move(options.weight)} {
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
-    throw InputError("label smoothing is at least 0 and below 1, not " + std::to_string(options.label_smoothing));
+    throw InputError("label smoothing is at least 0 and below 1, not " + shortest(options.label_smoothing));
   for (const float weight : spec_.weights)
     if (!(weight >= 0) || !std::isfinite(weight))
       throw InputError("the weight of a class is at least 0, not " + std::to_string(weight));

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/split_choice.hpp>
 
@@ -112,10 +113,8 @@ class Candidates {
 }  // namespace
 
 std::string SplitCandidate::text() const {
-  char costs[96];
-  std::snprintf(costs, sizeof costs, ": saves %.0f us of computing a step, adds %.0f us of telling", 1e6 * saved,
-                1e6 * added);
-  return text_of(choices) + costs;
+  return text_of(choices) +
+         formatted(": saves %.0f us of computing a step, adds %.0f us of telling", 1e6 * saved, 1e6 * added);
 }
 
 std::vector<SplitCandidate> split_candidates(const Graph& graph, std::size_t parts, const SplitRates& rates) {

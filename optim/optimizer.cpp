@@ -4,6 +4,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/update_kernels.hpp>
@@ -42,10 +43,9 @@ RONDA_MULTIVERSION double squares(const float* values, std::size_t count, float 
 
 void check_group(const ParameterGroup& group) {
   if (!(group.rate_factor >= 0) || !std::isfinite(group.rate_factor))
-    throw InputError("a parameter group's rate factor must be 0 or more, found " + std::to_string(group.rate_factor));
+    throw InputError("a parameter group's rate factor must be 0 or more, found " + shortest(group.rate_factor));
   if (group.weight_decay && (!(*group.weight_decay >= 0) || !std::isfinite(*group.weight_decay)))
-    throw InputError("a parameter group's weight decay must be 0 or more, found " +
-                     std::to_string(*group.weight_decay));
+    throw InputError("a parameter group's weight decay must be 0 or more, found " + shortest(*group.weight_decay));
 }
 
 void Optimizer::bind(OptimizerBindings bindings) {

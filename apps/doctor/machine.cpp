@@ -6,13 +6,12 @@
 #include <charconv>
 #include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/core/core_mask.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/cpu_quota.hpp>
-#include <ronda/core/parallel.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/layers/primitives.hpp>
 
@@ -49,7 +48,7 @@ int numa_nodes() {
 
 /// Processors that share the first one's core, by the kernel's list of them: `0,64` or `0-1`.
 std::string threads_a_core() {
-  std::istringstream list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"));
+  TextReader list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"));
   std::size_t threads = 0;
   for (std::string part; std::getline(list, part, ',');) {
     const auto dash = part.find('-');
@@ -82,7 +81,7 @@ Finding cores() {
                      counted(numa_nodes(), "NUMA node");
   const double quota = least_quota();
   if (quota > 0 && quota < mine) {
-    std::ostringstream limit;
+    TextWriter limit;
     limit << ", time for " << quota << " of them";
     return {"cores", text + limit.str(), State::off,
             "start as many ranks times threads as there is time for, or give the container more (docker run --cpus)"};

@@ -9,10 +9,10 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include <ronda/core/clock.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/ronda.hpp>
 #include <ronda/runtime/supervise/child_process.hpp>
 
@@ -54,7 +54,7 @@ bool all_have_gpus(const World& world) {
 }
 
 std::string seconds_text(double seconds) {
-  std::ostringstream text;
+  TextWriter text;
   text.precision(2);
   text << std::fixed << seconds << " s";
   return text.str();

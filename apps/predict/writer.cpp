@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/shortest.hpp>
 
 namespace ronda::apps {
@@ -15,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double rounded(double number) { return std::stod(shortest(static_cast<float>(number))); }
+double rounded(double number) { return read_number(shortest(static_cast<float>(number)).c_str()); }
 
 /// A field of CSV, as RFC 4180 has it.
 std::string field(std::string_view text) {

@@ -1,11 +1,11 @@
 #include <ronda/collectives/watch/diagnosis.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/printable.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
-#include <sstream>
 #include <tuple>
 #include <unordered_map>
 
@@ -54,7 +54,7 @@ std::string what_it_does(const RankReport& report) {
   }
   if (waits(report)) return "it is " + last;
   const RankStatus& status = report.state->status;
-  std::ostringstream text;
+  TextWriter text;
   if (status.activity == Activity::running)
     text << "it is at its own work" << (last.empty() ? "" : ", " + last);
   else

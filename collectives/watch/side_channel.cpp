@@ -1,5 +1,6 @@
 #include <ronda/collectives/watch/side_channel.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -11,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 namespace ronda {
@@ -123,7 +123,7 @@ void SideChannel::meet(int rank, const SipKey& key, std::vector<int> hosts, cons
     if (hosts[other] == hosts[static_cast<std::size_t>(rank)]) continue;
     Host& host = hosts_[hosts[other]];
     if (host.contacts.size() < contacts_a_host) host.contacts.push_back(static_cast<int>(other));
-    std::istringstream text(addresses[other]);
+    TextReader text(addresses[other]);
     std::uint16_t port = 0;
     text >> port;
     for (std::string name; text >> name;) {

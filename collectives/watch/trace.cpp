@@ -2,6 +2,7 @@
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/printable.hpp>
 
 #include <sys/stat.h>
@@ -225,13 +226,6 @@ std::vector<Lateness> last_to_come(const Trace& trace) {
   return all;
 }
 
-template <class... Arguments>
-std::string line(const char* format, Arguments... arguments) {
-  std::array<char, 512> text{};
-  std::snprintf(text.data(), text.size(), format, arguments...);
-  return text.data();
-}
-
 std::string table(const Trace& trace) {
   double latest = 0;
   for (const RankTrace& rank : trace.ranks) latest = std::max(latest, rank.last_life);
@@ -244,8 +238,8 @@ std::string table(const Trace& trace) {
     if (last != nullptr && last->outcome() == Outcome::done) what = "after " + what;
     const Activity activity = rank.state.status.activity;
     if (activity != Activity::running) what.append(" (").append(name_of(activity)).append(")");
-    text += line("%4d  %-16s %8lld  %15.3f s  ", rank.rank, rank.host.c_str(), static_cast<long long>(rank.process),
-                 rank.last_life - latest) +
+    text += formatted("%4d  %-16s %8lld  %15.3f s  ", rank.rank, rank.host.c_str(),
+                      static_cast<long long>(rank.process), rank.last_life - latest) +
             what + "\n";
   }
   return text;
@@ -301,7 +295,7 @@ Explanation explain(const Trace& trace) {
   explanation.divergence = first_divergence(reports);
   explanation.last_to_come = last_to_come(trace);
   std::string& text = explanation.text;
-  text = line("records of %zu of %d ranks", trace.ranks.size(), trace.size);
+  text = formatted("records of %zu of %d ranks", trace.ranks.size(), trace.size);
   if (!trace.missing.empty()) text += "; there is none of " + ranks_text(trace.missing);
   text += "\n" + table(trace);
 
@@ -320,8 +314,8 @@ Explanation explain(const Trace& trace) {
     text += all_ended ? std::string(who) + " came to the end in good order\n" : "nobody waited for another\n";
   }
   for (const Lateness& late : explanation.last_to_come)
-    text += line("rank %d was the last to come to %zu of %zu collectives, %.3f ms after the first on average\n",
-                 late.rank, late.times, late.of, 1e3 * late.seconds);
+    text += formatted("rank %d was the last to come to %zu of %zu collectives, %.3f ms after the first on average\n",
+                      late.rank, late.times, late.of, 1e3 * late.seconds);
   return explanation;
 }
 

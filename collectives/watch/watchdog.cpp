@@ -1,15 +1,12 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/clock.hpp>
-#include <ronda/core/process.hpp>
-
-#include <unistd.h>
+#include <ronda/core/formatted.hpp>
 
 #include <csignal>
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 namespace ronda {
@@ -276,7 +273,7 @@ void Watchdog::decide(double now, Door& door) {
     return;
   }
   if (!is_larger_part(reports) && now - lead_.since <= patience + grace) return;
-  std::ostringstream message;
+  TextWriter message;
   message
       << diagnosis.collective << " has stood still for " << limit() << " s, " << diagnosis.text
       << ". Where a rank is only slow, --communication-timeout (in a program: communication_timeout) gives it longer; "

@@ -1,10 +1,10 @@
 #include <ronda/coordinator/detail/missing.hpp>
 #include <ronda/coordinator/detail/name_bits.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <cmath>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 namespace ronda {
@@ -144,7 +144,7 @@ std::optional<std::string> MissingRanks::report(double now) {
 std::string MissingRanks::text_of_word(double seconds) const {
   const bool closes = !table_.closed().empty();
   const RankSet& said = closes ? table_.closed() : table_.joined();
-  std::ostringstream text;
+  TextWriter text;
   text << table_.text_of(said) << (closes ? " closed the coordinator" : " joined") << ", and for " << seconds
        << " s not " << table_.text_of(said.complement(link_.size())) << ", and nothing was reduced";
   return text.str();
@@ -154,7 +154,7 @@ std::string MissingRanks::text_of_word(double seconds) const {
 /// @param submission  this rank's; null where it is one of those who miss it
 void MissingRanks::tell(std::uint32_t id, Submission* submission, const RankSet& have, const RankSet& missing,
                         bool give_up) {
-  std::ostringstream text;
+  TextWriter text;
   text << "'" << table_[id].text << "' (" << table_[id].descriptor.text() << ") was submitted by "
        << table_.text_of(have) << ", and for " << (give_up ? options_.limit : waiting_for_warning(warnings_of(id)))
        << " s not by " << table_.text_of(missing);

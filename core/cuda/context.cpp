@@ -4,6 +4,7 @@
 #include <ronda/core/cuda/stream.hpp>
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,7 @@ Gpu describe(const cudaDeviceProp& properties) {
 
 std::string text_of(const Gpu& gpu) {
   char size[32];
-  std::snprintf(size, sizeof size, "%.1f GiB", static_cast<double>(gpu.memory_bytes) / (1U << 30U));
+  print_into(size, "%.1f GiB", static_cast<double>(gpu.memory_bytes) / (1U << 30U));
   return gpu.name + " (compute capability " + std::to_string(gpu.major) + "." + std::to_string(gpu.minor) + ", " +
          size + ")";
 }

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/data/detail/crop_box.hpp>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ void CropRange::check(const char* who) const {
   for (const double each : {least_area, least_ratio})
     if (!(each > 0 && each <= 1))
       throw InputError(std::string(who) + ": the least area and the least ratio are above 0 and at most 1, found " +
-                       std::to_string(each));
+                       shortest(each));
 }
 
 CropBox random_box(std::int64_t height, std::int64_t width, const CropRange& range, const RngKey& key) {

@@ -1,17 +1,15 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
-
-#include <cstdio>
 
 namespace ronda {
 namespace {
 
 std::string line(const std::string& name, const std::string& output, const OperationCosts& costs) {
-  char text[256];
-  std::snprintf(text, sizeof text, "%-16s %-22s %10zu %10.2f %10s %10.0f %10.0f  ", name.c_str(), output.c_str(),
-                costs.parameters, costs.flops / 1e6, human_bytes(costs.kept_bytes).c_str(), costs.forward * 1e6,
-                costs.backward * 1e6);
-  return text + costs.picks;
+  return formatted("%-16s %-22s %10zu %10.2f %10s %10.0f %10.0f  ", name.c_str(), output.c_str(), costs.parameters,
+                   costs.flops / 1e6, human_bytes(costs.kept_bytes).c_str(), costs.forward * 1e6,
+                   costs.backward * 1e6) +
+         costs.picks;
 }
 
 }  // namespace

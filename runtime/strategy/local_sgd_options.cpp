@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 
 #include <cmath>
@@ -30,10 +31,9 @@ void check(const LocalSgdOptions& o) {
     throw InputError(
         ".local_sgd.outer_rate and .local_sgd.outer_momentum are for .local_sgd.outer_optimizer = nesterov");
   if (!(o.rate() > 0) || !std::isfinite(o.rate()))
-    throw InputError(".local_sgd.outer_rate is a number above 0, not " + std::to_string(o.rate()));
+    throw InputError(".local_sgd.outer_rate is a number above 0, not " + shortest(o.rate()));
   if (!(o.momentum() >= 0 && o.momentum() < 1))
-    throw InputError(".local_sgd.outer_momentum is a number from 0 on and below 1, not " +
-                     std::to_string(o.momentum()));
+    throw InputError(".local_sgd.outer_momentum is a number from 0 on and below 1, not " + shortest(o.momentum()));
 }
 
 }  // namespace ronda

@@ -1,6 +1,7 @@
 // Weights that a training sets to zero; training_state.cpp has the rest.
 #include <ronda/core/error.hpp>
 #include <ronda/core/host_copy.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/optim/pruning.hpp>
 #include <ronda/runtime/strategy/shared_values.hpp>
 #include <ronda/runtime/strategy/training_state.hpp>
@@ -58,8 +59,7 @@ std::size_t padding_of(const TensorDesc& desc) { return static_cast<std::size_t>
 
 void TrainingState::prune(double share) {
   require_none_in_flight(parts_.queue, "prune");
-  if (!(share >= 0 && share <= 1))
-    throw InputError("a share of the weights is from 0 to 1, not " + std::to_string(share));
+  if (!(share >= 0 && share <= 1)) throw InputError("a share of the weights is from 0 to 1, not " + shortest(share));
   const ComputeDevice& device = parts_.replica.device();
   const OptimizerBindings& bindings = parts_.optimizer.bindings();
   auto* const averages = reinterpret_cast<float*>(parts_.replica.average().data());

@@ -1,10 +1,10 @@
 #include <ronda/core/core_mask.hpp>
 #include <ronda/core/counted.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -39,7 +39,7 @@ void warn_of_first(const std::vector<std::string>& complaints, const HostNames& 
 }
 
 std::string number_text(double number) {
-  std::ostringstream text;
+  TextWriter text;
   text.precision(3);
   text << number;
   return text.str();

@@ -1,6 +1,7 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/duration.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/trainer/leave.hpp>
 
@@ -20,7 +21,7 @@ std::optional<double> allocation_left() {
   const char* text = std::getenv(end_variable);
   if (text == nullptr || *text == '\0') return std::nullopt;
   char* end = nullptr;
-  const double time = std::strtod(text, &end);  // seconds since 1970
+  const double time = read_number(text, &end);  // seconds since 1970
   if (*end != '\0' || !(time > 0)) return std::nullopt;
   return time - std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

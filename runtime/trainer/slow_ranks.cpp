@@ -1,8 +1,7 @@
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/slow_ranks.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <numeric>
 
 namespace ronda {
@@ -10,13 +9,6 @@ namespace {
 
 /// Of the time that all took; below, one rank or another comes last by chance.
 constexpr double worth_naming = 0.02;
-
-template <class... Arguments>
-std::string format(const char* text, Arguments... arguments) {
-  std::array<char, 160> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), text, arguments...);
-  return buffer.data();
-}
 
 }  // namespace
 
@@ -30,10 +22,10 @@ std::string describe_waits(std::span<const double> waited, double seconds, const
                                                 static_cast<double>(waited.size() - 1);
   const double lost = others - *least;
   if (lost <= worth_naming * seconds)
-    return format("no rank kept the others waiting: reductions took each %.3f to %.3f s", *least, *most);
+    return formatted("no rank kept the others waiting: reductions took each %.3f to %.3f s", *least, *most);
   return "the others waited for rank " + std::to_string(slow) + " on " + hosts[slow] +
-         format(": %.3f s each (%.0f %% of the time), while it waited %.3f s itself", lost, 100 * lost / seconds,
-                *least);
+         formatted(": %.3f s each (%.0f %% of the time), while it waited %.3f s itself", lost, 100 * lost / seconds,
+                   *least);
 }
 
 }  // namespace ronda

@@ -13,6 +13,7 @@
 
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/decimal_comma.hpp"
 #include "support/message.hpp"
 
 using namespace ronda;
@@ -98,6 +99,20 @@ TEST_CASE(
   BatchLoader loader(data, SampleOrder(size, 0, false), BatchPlan(size, 10), LoaderOptions{.varies = false});
   const Batch& batch = loader.next();
   for (std::size_t row = 0; row < batch.real(); ++row) CHECK(pixels_of(batch, row) == read_one(plain, row, 0));
+}
+
+TEST_CASE("a program with a decimal comma changes samples as one without, and its data has the same fingerprint") {
+  const MemoryDataset plain = images();
+  const auto transforms = [] {
+    return std::vector<Transform>{random_flip(0.25), random_rotation(12.5), random_crop(1), random_resized_crop(0.5),
+                                  normalize({0.5, 1000, 2}, {1, 2, 3})};
+  };
+  const TransformedDataset expected(plain, transforms());
+  const test::DecimalComma comma;
+  const TransformedDataset data(plain, transforms());
+  for (std::uint64_t sample = 0; sample < size; ++sample)
+    REQUIRE(read_one(data, sample, 1) == read_one(expected, sample, 1));
+  CHECK(data.fingerprint() == expected.fingerprint());
 }
 
 TEST_CASE("a flip is a mirror image, and half of the samples are flipped") {

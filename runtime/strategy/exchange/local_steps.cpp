@@ -1,6 +1,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/finite.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 
 #include <limits>
@@ -266,7 +267,7 @@ std::vector<std::string> LocalSteps::report() const {
   for (auto& line : deltas_.report()) lines.push_back(std::move(line));
   const SynchronisationCosts costs = synchronisations();
   lines.push_back(std::to_string(costs.count) + " synchronisations sent " + human_bytes(costs.sent_bytes) +
-                  " in messages; this rank waited " + std::to_string(costs.waited_seconds) + " s for them");
+                  " in messages; this rank waited " + formatted("%.6f", costs.waited_seconds) + " s for them");
   return lines;
 }
 

@@ -1,6 +1,7 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
 
@@ -250,7 +251,7 @@ std::vector<std::string> ParameterServers::report() const {
   const ServerTraffic traffic = server_traffic();
   return {"this rank " + std::string(is_server() ? "was pushed " : "pushed ") + human_bytes(traffic.pushed_bytes) +
           (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") +
-          human_bytes(traffic.pulled_bytes) + "; it waited " + std::to_string(exposed_seconds_) + " s"};
+          human_bytes(traffic.pulled_bytes) + "; it waited " + formatted("%.6f", exposed_seconds_) + " s"};
 }
 
 std::size_t ParameterServers::memory() const noexcept { return arrivals_ ? arrivals_->memory() : pushes_->memory(); }

@@ -1,5 +1,6 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
@@ -67,9 +68,8 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
           model.begins(), [](const std::string& name) { return name; }, " and ") +
       (ranks.shard.count > 1 ? "; " + std::to_string(ranks.shard.count) + " such pipelines share each step" : ""));
   if (options.micro_batches >= stages) return;
-  char share[32];
-  std::snprintf(share, sizeof share, "%.0f %%", 100 * predicted_bubble(stages, options.micro_batches));
-  sink.on_warning(std::string("ranks of the pipeline will wait for ") + share +
+  const std::string share = formatted("%.0f %%", 100 * predicted_bubble(stages, options.micro_batches));
+  sink.on_warning("ranks of the pipeline will wait for " + share +
                   " of each step: give .accumulate several times as many micro-batches as there are stages");
 }
 

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/optim/pruning.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 #include <ronda/runtime/strategy/split/sliced_states.hpp>
@@ -97,8 +98,7 @@ void SplitState::for_each_pruned(FunctionRef<void(const Parameter&, const Tensor
 
 /// Which weights are the smallest is the whole parameter's question.
 void SplitState::prune(double share) {
-  if (!(share >= 0 && share <= 1))
-    throw InputError("a share of the weights is from 0 to 1, not " + std::to_string(share));
+  if (!(share >= 0 && share <= 1)) throw InputError("a share of the weights is from 0 to 1, not " + shortest(share));
   gather_whole();
   std::vector<std::int32_t> magnitudes;
   for_each_pruned([&](const Parameter& parameter, const Tensor& average) {

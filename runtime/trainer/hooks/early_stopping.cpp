@@ -1,7 +1,6 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/hooks/early_stopping.hpp>
-
-#include <sstream>
 
 namespace ronda {
 namespace {
@@ -23,7 +22,7 @@ void EarlyStopping::after_epoch(TrainingRun& run, const EpochReport& report) {
 
 void EarlyStopping::end_if_due(TrainingRun& run) {
   if (run.ending() || loss_.since() < run.options().early_stopping) return;
-  std::ostringstream text;
+  TextWriter text;
   text << "ended after epoch " << run.progress().history.size() << ": the " << run.tested_with()
        << " loss has not improved on " << loss_.best() << " for "
        << counted(static_cast<std::int64_t>(loss_.since()), "epoch");

@@ -1,8 +1,8 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/hooks/pruning.hpp>
 
 #include <cmath>
-#include <sstream>
 
 namespace ronda {
 
@@ -26,7 +26,7 @@ void Pruning::after_epoch(TrainingRun& run, const EpochReport&) {
   if (run.states_were_set() != states_were_set_) prune(run);
   if (schedule_.share_after(run.step()) == 0) return;
   const auto [weights, zeros] = run.strategy().state().zeros();
-  std::ostringstream text;
+  TextWriter text;
   text.precision(4);
   text << 100 * static_cast<double>(zeros) / static_cast<double>(weights) << " % of "
        << counted(static_cast<std::int64_t>(weights), "weight") << " are zero";

@@ -1,7 +1,6 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/hooks/rate_reduction.hpp>
-
-#include <sstream>
 
 namespace ronda {
 namespace {
@@ -21,7 +20,7 @@ void RateReduction::after_epoch(TrainingRun& run, const EpochReport& report) {
   loss_.hear(run.tested_loss(report), run.options().least_improvement);
   if (run.ending() || loss_.since() < run.options().reduce_rate_after) return;
   factor_ *= run.options().reduce_rate_factor;
-  std::ostringstream text;
+  TextWriter text;
   text << "the learning rate is multiplied with " << factor_ << " from here on: the " << run.tested_with()
        << " loss has not improved on " << loss_.best() << " for "
        << counted(static_cast<std::int64_t>(loss_.since()), "epoch");

@@ -1,3 +1,4 @@
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/hooks/shares.hpp>
 
 #include <algorithm>
@@ -91,17 +92,14 @@ std::string Shares::describe(TrainingRun& run) const {
   if (*least == *most) return "ranks share steps evenly again";
   const auto text_of = [&](auto place) {
     const auto rank = static_cast<std::size_t>(place - counts_.begin());
-    std::array<char, 40> each{};
-    std::snprintf(each.data(), each.size(), " (%.3g ms each)", 1000 * seconds_[rank]);
     return std::to_string(*place) + " on rank " + std::to_string(rank) + " on " +
-           run.world().communicator().topology().hosts[rank] + each.data();
+           run.world().communicator().topology().hosts[rank] + formatted(" (%.3g ms each)", 1000 * seconds_[rank]);
   };
   const std::vector<std::size_t> equal(counts_.size(), run.options().accumulate);
-  std::array<char, 80> gain{};
-  std::snprintf(gain.data(), gain.size(), "; a step computes for %.2f of the time of equal shares",
-                longest(seconds_, counts_) / longest(seconds_, equal));
   return "faster ranks take more of a step's " + std::to_string(all()) + " micro-batches: the least " + text_of(least) +
-         ", the most " + text_of(most) + gain.data();
+         ", the most " + text_of(most) +
+         formatted("; a step computes for %.2f of the time of equal shares",
+                   longest(seconds_, counts_) / longest(seconds_, equal));
 }
 
 void Shares::before_save(TrainingRun&, CheckpointManifest& manifest) {
