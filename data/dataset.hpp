@@ -44,8 +44,9 @@ class Dataset {
   /// Writes sample request.samples[i] to row i of `batch`. Allocates nothing. There are at most batch.capacity(); each
   /// is less than size(). A dataset that varies its samples does so by the request's epoch and keys. A sample counts as
   /// much as its place in `batch.weights()` says, in losses, gradients and results: 1, unless `read` writes another
-  /// number there, finite and not negative.
+  /// number there, from 0 to largest_weight. The loader refuses others by the sample's number.
   virtual void read(const SampleRequest& request, Batch& batch) const = 0;
+  static constexpr float largest_weight = 1e9F;  ///< gradients times this, squared, are within float32
   /// The same fields, in their order, for a device that keeps them and makes its batches itself, to the bits of `read`;
   /// valid as long as the dataset. Empty where `read` alone knows how a sample comes about, varies or weighs samples.
   [[nodiscard]] virtual std::vector<StoredField> stored() const { return {}; }

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/data/detail/epoch_samples.hpp>
 #include <ronda/data/loader.hpp>
 
@@ -55,10 +56,22 @@ class Assembler {
     }
     batch.set_real(part.size());
     data_.read({rows_, varies_ ? position.epoch : 0, seed_}, batch);
+    check_weights(batch);
     batch.clear_padding_weights();
   }
 
  private:
+  /// Those that the dataset has written.
+  void check_weights(const Batch& batch) const {
+    const auto weights = batch.weights().as<const float>().first(batch.real());
+    const auto sound = [](float weight) { return weight >= 0 && weight <= Dataset::largest_weight; };  // NaN is not
+    const auto bad = std::ranges::find_if_not(weights, sound);
+    if (bad == weights.end()) return;
+    throw InputError("sample " + std::to_string(rows_[static_cast<std::size_t>(bad - weights.begin())]) +
+                     " has the weight " + shortest(*bad) + "; a weight is a number from 0 to " +
+                     shortest(Dataset::largest_weight));
+  }
+
   const Dataset& data_;
   std::uint64_t seed_;
   bool varies_;
