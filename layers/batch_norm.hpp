@@ -16,6 +16,9 @@ namespace ronda {
 /// Running values move by `momentum` towards each batch's mean and unbiased variance, unless those are not finite, or
 /// of a single value. Each rank has its own until the ranks evaluate or save the model: then all take the mean over the
 /// ranks, to the same bits (Scope::averaged).
+///
+/// A layer whose running values are held (GraphBuilder::hold_states; a training's `.freeze`) normalises by them in
+/// training too, and they do not move: Keras's `trainable = False`, PyTorch's `eval()` of the layer alone.
 class BatchNorm : public Layer {
  public:
   /// @param affine  whether there are weight and bias

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -57,6 +58,12 @@ class GraphBuilder {
   StateId state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype = DType::float32,
                 float initial = 0, Scope scope = Scope::averaged);
 
+  /// From here on: layers hold the states for which `held` says so, by their names (`batch_norm1.running_mean`).
+  void hold_states(std::function<bool(const std::string& state)> held) { held_ = std::move(held); }
+  [[nodiscard]] bool holds(const Layer& owner, std::string_view suffix) {
+    return held_ && held_(name(owner) + "." + std::string(suffix));
+  }
+
   /// The model that gives `output`, without the operations that nothing reads. Throws InputError for a parameter that
   /// has no part in it: it would never be trained. The builder is empty then.
   Graph finish(const Value& output);
@@ -71,6 +78,7 @@ class GraphBuilder {
   std::map<std::string, int, std::less<>> counters_;
   /// By identity of the layer; held, so that no other layer takes its place meanwhile.
   std::map<std::shared_ptr<const void>, std::string> names_;
+  std::function<bool(const std::string& state)> held_;
 };
 
 /// The graph of a model that is given the field `input` of batches with these fields and rows. Where there is none, the

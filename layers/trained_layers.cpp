@@ -1,5 +1,6 @@
 // Layers that have a weight.
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/batch_norm.hpp>
 #include <ronda/layers/conv1d.hpp>
 #include <ronda/layers/conv2d.hpp>
@@ -108,10 +109,9 @@ BatchNorm::BatchNorm(float epsilon, float momentum, bool affine)
     : BatchNorm(BatchNormSpec{.momentum = momentum, .epsilon = epsilon, .affine = affine}) {}
 
 BatchNorm::BatchNorm(const BatchNormSpec& spec) : spec_(spec) {
-  if (!(spec.epsilon >= 0))
-    throw InputError("a batch norm's epsilon is at least 0, not " + std::to_string(spec.epsilon));
+  if (!(spec.epsilon >= 0)) throw InputError("a batch norm's epsilon is at least 0, not " + shortest(spec.epsilon));
   if (!(spec.momentum >= 0 && spec.momentum <= 1))
-    throw InputError("a batch norm's momentum is from 0 to 1, not " + std::to_string(spec.momentum));
+    throw InputError("a batch norm's momentum is from 0 to 1, not " + shortest(spec.momentum));
 }
 
 Value BatchNorm::build(Value x, GraphBuilder& builder) const {
@@ -119,11 +119,14 @@ Value BatchNorm::build(Value x, GraphBuilder& builder) const {
   const Shape channels{x.shape[x.shape.rank() - 1]};
   std::vector<ParameterId> parameters;
   if (spec_.affine) parameters = factor_and_bias(*this, channels, true, builder);
-  const Scope scope = spec_.synchronized ? Scope::replicated : Scope::averaged;
+  BatchNormSpec spec = spec_;
+  spec.held = builder.holds(*this, "running_mean");
+  spec.synchronized = spec.synchronized && !spec.held;
+  const Scope scope = spec.synchronized || spec.held ? Scope::replicated : Scope::averaged;
   std::vector<StateId> states{builder.state(*this, "running_mean", channels, DType::float32, 0, scope),
                               builder.state(*this, "running_var", channels, DType::float32, 1, scope),
                               builder.state(*this, "num_batches_tracked", {}, DType::int64, 0, Scope::replicated)};
-  return builder.apply(spec_, {x}, std::move(parameters), std::move(states), this);
+  return builder.apply(spec, {x}, std::move(parameters), std::move(states), this);
 }
 
 Value LayerNorm::build(Value x, GraphBuilder& builder) const {

@@ -46,9 +46,10 @@ class BatchNormalization final : public Operation {
   void forward(Inputs inputs, const Pass& pass) override {
     const auto* x = inputs.front().pointer<const T>();
     const float* weights = weights_of(pass);
-    if (pass.mode == Mode::training) ++*memory_.states[2].pointer<std::int64_t>();
+    const bool moves = pass.mode == Mode::training && !spec_.held;
+    if (moves) ++*memory_.states[2].pointer<std::int64_t>();
     double& count = *reinterpret_cast<double*>(kept_);
-    count = pass.mode == Mode::training ? add_values(x, weights, pass) : 0;
+    count = moves ? add_values(x, weights, pass) : 0;
     if (count > 0)
       set_norm_of_batch(count);
     else

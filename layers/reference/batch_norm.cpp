@@ -2,6 +2,7 @@
 #include <ronda/layers/reference/operations.hpp>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace ronda::reference {
@@ -29,8 +30,9 @@ class BatchNormalization final : public Operation {
   void forward(Inputs inputs, const Pass& pass) override {
     const auto x = inputs.front().as<float>(), y = memory_.output.as<float>();
     std::ranges::fill(y, 0.0F);  // padding too
-    if (pass.mode == Mode::training) ++*memory_.states[2].pointer<std::int64_t>();
-    if (pass.mode != Mode::training || !set_batch_moments(x, pass)) set_running_moments();
+    const bool moves = pass.mode == Mode::training && !spec_.held;
+    if (moves) ++*memory_.states[2].pointer<std::int64_t>();
+    if (!moves || !set_batch_moments(x, pass)) set_running_moments();
     for (std::int64_t c = 0; c < channels_; ++c) {
       each_of_channel(c, nullptr, [&](std::size_t i) {
         const float value = affine(c, x[i]);
@@ -68,16 +70,18 @@ class BatchNormalization final : public Operation {
  private:
   struct Moments {
     double mean, deviation;
-    double count;  ///< of the values that they are of
+    double count;  ///< of the values that they are of; infinite: running values, which depend on no value of the batch
     [[nodiscard]] double normalized(float x) const { return (x - mean) / deviation; }
   };
+
+  static constexpr double infinite = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] float& running(std::size_t state, std::int64_t c) const {
     return memory_.states[state].pointer<float>()[c];
   }
   void set_running_moments() {
     for (std::int64_t c = 0; c < channels_; ++c)
-      moments_[c] = {running(0, c), std::sqrt(double{running(1, c)} + double{spec_.epsilon}), 0};
+      moments_[c] = {running(0, c), std::sqrt(double{running(1, c)} + double{spec_.epsilon}), infinite};
   }
   /// False where no row counts.
   bool set_batch_moments(std::span<const float> x, const Pass& pass) {

@@ -183,6 +183,8 @@ class NormBench {
   [[nodiscard]] const std::vector<float>& running_mean() const { return mean_; }
   [[nodiscard]] const std::vector<float>& running_variance() const { return variance_; }
   [[nodiscard]] std::int64_t batches() const { return batches_; }
+  [[nodiscard]] std::vector<float> weight() const { return plain_copy(values_[0].tensor); }
+  [[nodiscard]] std::vector<float> output_gradient() const { return plain_copy(dy_.tensor); }
   [[nodiscard]] std::vector<float> bias() const { return plain_copy(values_[1].tensor); }
   [[nodiscard]] bool padding_is_zero() const {
     return test::padding_is_zero(y_.tensor) && test::padding_is_zero(dx_.tensor);
@@ -316,6 +318,34 @@ TEST_CASE("a batch norm without a row that counts uses its running values, and g
     CHECK(norm.running_mean() == mean);
     CHECK(norm.running_variance() == variance);
     for (const auto& gradient : norm.backward()) CHECK(gradient == std::vector<float>(gradient.size(), 0.0F));
+  }
+}
+
+TEST_CASE("a batch norm whose statistics are held trains by its running values, which do not move") {
+  const auto plain = make_reference_primitives(), library = make_onednn_primitives(1);
+  for (Primitives* primitives : {plain.get(), library.get()}) {
+    NormBench norm(*primitives, {{3, 2}, DType::float32, {}}, {.epsilon = 0, .held = true});
+    const auto trained = norm.forward();
+    const auto gradients = norm.backward();
+    CHECK(norm.running_mean() == std::vector<float>{0, 0});
+    CHECK(norm.running_variance() == std::vector<float>{1, 1});
+    CHECK(norm.batches() == 0);
+    norm.mode = Mode::evaluation;
+    CHECK(norm.forward() == trained);
+    // By a mean of 0 and a variance of 1 it is a factor and an offset: dx = dy · weight, of which the weight's gradient
+    // is the sum of x · dy, and the bias's that of dy.
+    const auto x = norm.input();
+    for (std::size_t c = 0; c < 2; ++c) {
+      double of_weight = 0, of_bias = 0;
+      for (std::size_t i = c; i < 6; i += 2) {
+        const float dy = norm.output_gradient()[i];
+        CHECK(gradients[0][i] == Approx(dy * norm.weight()[c]));
+        of_weight += double{x[i]} * dy;
+        of_bias += dy;
+      }
+      CHECK(gradients[1][c] == Approx(of_weight).margin(1e-6));
+      CHECK(gradients[2][c] == Approx(of_bias).margin(1e-6));
+    }
   }
 }
 
