@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,14 +28,19 @@ struct StartReport {
   std::uint64_t step = 0;   ///< steps that are done: 0, or those of the checkpoint
   std::uint64_t epoch = 1;  ///< that goes on, from 1: its test is still to come
   Metric metric = {};
-  bool validates = false;  ///< epochs are tested with validation data
+  bool validates = false;   ///< epochs are tested with validation data
+  std::uint64_t steps = 0;  ///< of the whole training, unless something ends it early; 0: unknown
 };
 
 struct StepReport {
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
   std::uint64_t step = 0;   ///< from 1, over all epochs
   std::uint64_t epoch = 0;  ///< from 1
   std::uint64_t step_in_epoch = 0, steps_in_epoch = 0;
-  double loss = 0;    ///< exact mean over the global batch, before the update
+  /// Exact mean over the global batch, before the update; unknown where no sample of it counts, and in a step of
+  /// local SGD that does not synchronise.
+  double loss = 0;
   double metric = 0;  ///< likewise; see StartReport::metric
   double learning_rate = 0;
   std::uint64_t samples = 0;  ///< of this step, over all ranks

@@ -1,10 +1,14 @@
+#include <ronda/core/duration.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/console.hpp>
 #include <ronda/runtime/io/terminal.hpp>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <utility>
 
@@ -20,7 +24,7 @@ class Text {
   template <class... Arguments>
   void add(const char* format, Arguments... arguments) {
     const std::size_t room = buffer_.size() - used_;
-    const int count = std::snprintf(buffer_.data() + used_, room, format, arguments...);
+    const int count = print_into(std::span(buffer_).subspan(used_), format, arguments...);
     if (count > 0) used_ += std::min(static_cast<std::size_t>(count), room - 1);
   }
   [[nodiscard]] std::string_view view() const { return {buffer_.data(), used_}; }
@@ -71,9 +75,22 @@ void add_duration(Text& text, double seconds) {
 
 }  // namespace
 
-Console::Console(Verbosity verbosity)
+LogInterval parse_log_interval(std::string_view text) {
+  std::uint64_t steps = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, steps);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return {.steps = steps, .seconds = 0};
+  if (const auto seconds = parse_duration(text)) return {.steps = 0, .seconds = *seconds};
+  throw InputError(".log_every = " + printable(text) +
+                   ": expected a number of steps, a time as 30s, 10m or 1h, or 0 for no lines");
+}
+
+Console::Console(Verbosity verbosity, LogInterval log_every)
     : Console(std::cout, std::cerr,
-              {.verbosity = verbosity, .bar_width = terminal_width(2), .table_on_terminal = terminal_width(1) > 0}) {}
+              {.verbosity = verbosity,
+               .log_every = log_every,
+               .bar_width = terminal_width(2),
+               .table_on_terminal = terminal_width(1) > 0}) {}
 
 Console::~Console() { clear_bar(); }
 
@@ -92,18 +109,64 @@ void Console::on_detail(std::string_view text) {
 
 void Console::on_warning(std::string_view text) { say("ronda: warning: ", text); }
 
+void Console::on_start(const StartReport& report) {
+  start_ = report;
+  run_ = {};
+}
+
 void Console::on_step(const StepReport& report) {
-  const auto samples = static_cast<double>(report.samples);
   ++epoch_.steps;
   epoch_.samples += report.samples;
-  epoch_.loss += report.loss * samples;
-  epoch_.metric += report.metric * samples;
   epoch_.seconds += report.seconds;
-  if (options_.bar_width == 0 || options_.verbosity == Verbosity::quiet) return;
+  if (std::isfinite(report.loss)) {
+    const auto samples = static_cast<double>(report.samples);
+    epoch_.known += report.samples;
+    epoch_.loss += report.loss * samples;
+    epoch_.metric += report.metric * samples;
+  }
+  ++run_.steps;
+  run_.seconds += report.seconds;
+  if (options_.verbosity == Verbosity::quiet) return;
+  if (options_.bar_width == 0) {
+    if (is_log_due(report)) log_step(report);
+    return;
+  }
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_ < between_drawings) return;
   drawn_ = now;
   draw_bar(report);
+}
+
+/// An epoch's last step has the table's line.
+bool Console::is_log_due(const StepReport& report) const {
+  if (report.step_in_epoch == report.steps_in_epoch) return false;
+  const LogInterval& every = options_.log_every;
+  if (every.steps > 0) return report.step % every.steps == 0;
+  return every.seconds > 0 && run_.seconds - run_.logged >= every.seconds;
+}
+
+void Console::log_step(const StepReport& report) {
+  run_.logged = run_.seconds;
+  Text line;
+  line.add("epoch %llu, step %llu/%llu: loss %.4f, ", static_cast<unsigned long long>(report.epoch),
+           static_cast<unsigned long long>(report.step_in_epoch),
+           static_cast<unsigned long long>(report.steps_in_epoch), epoch_.mean(epoch_.loss));
+  if (const Metric& metric = start_.metric; !metric.name.empty()) {
+    line.add("%s ", metric.name.c_str());
+    add_metric(line, metric, 0, epoch_.mean(epoch_.metric));
+    line.add(", ");
+  }
+  add_rate(line, ratio(static_cast<double>(epoch_.samples), epoch_.seconds));
+  line.add(", ");
+  add_duration(line, seconds_left(report));
+  line.add(" left");
+  say("ronda: ", line.view());
+}
+
+double Console::seconds_left(const StepReport& report) const {
+  const std::uint64_t done = start_.steps > 0 ? report.step : report.step_in_epoch,
+                      all = start_.steps > 0 ? start_.steps : report.steps_in_epoch;
+  return ratio(run_.seconds, static_cast<double>(run_.steps)) * static_cast<double>(all - std::min(done, all));
 }
 
 void Console::draw_bar(const StepReport& report) {
@@ -111,15 +174,15 @@ void Console::draw_bar(const StepReport& report) {
   const auto samples = static_cast<double>(epoch_.samples);
   Text right;
   right.add(" %llu/%llu  loss %.4f  ", static_cast<unsigned long long>(report.step_in_epoch),
-            static_cast<unsigned long long>(report.steps_in_epoch), ratio(epoch_.loss, samples));
+            static_cast<unsigned long long>(report.steps_in_epoch), epoch_.mean(epoch_.loss));
   if (const Metric& metric = start_.metric; !metric.name.empty()) {
     right.add("%s ", metric.name.c_str());
-    add_metric(right, metric, 0, ratio(epoch_.metric, samples));
+    add_metric(right, metric, 0, epoch_.mean(epoch_.metric));
     right.add("  ");
   }
   add_rate(right, ratio(samples, epoch_.seconds));
   right.add("  ");
-  add_duration(right, ratio(epoch_.seconds, static_cast<double>(epoch_.steps)) * (steps - step));
+  add_duration(right, seconds_left(report));
   right.add(" left");
 
   Text line;

@@ -11,18 +11,29 @@ namespace ronda {
 
 enum class Verbosity { quiet, normal, verbose };
 
+/// Every `steps` steps, or after steps that took `seconds`; both 0: never.
+struct LogInterval {
+  std::uint64_t steps = 0;
+  double seconds = 30;
+};
+/// `100`, `30s`, `10m`, or `0`. Throws InputError for any other text.
+[[nodiscard]] LogInterval parse_log_interval(std::string_view text);
+
 struct ConsoleOptions {
   Verbosity verbosity = Verbosity::normal;
+  LogInterval log_every = {};      ///< lines within an epoch, without a bar
   int bar_width = 0;               ///< columns of the terminal that messages go to (see terminal_width); 0: no bar
   bool table_on_terminal = false;  ///< whether the table goes to a terminal, which it then shares with the bar
 };
 
 /// Tells a person how training goes: a table with a line an epoch, and, on a terminal, a bar that shows the epoch so
-/// far. Quiet: warnings alone. Verbose: details too, and where a step's time went. For one rank of a job.
+/// far; elsewhere lines with the same numbers (ConsoleOptions::log_every). What is left is of the training, by the time
+/// of its steps so far, without tests. Quiet: warnings alone. Verbose: details too, and where a step's time went. For
+/// one rank of a job.
 class Console final : public EventSink {
  public:
   /// To standard output and standard error, with a bar where that is a terminal (also mpirun's).
-  explicit Console(Verbosity verbosity = Verbosity::normal);
+  explicit Console(Verbosity verbosity = Verbosity::normal, LogInterval log_every = {});
   /// @param table     what was asked for: standard output, as a rule
   /// @param messages  the bar, notes and warnings: standard error, as a rule. Both outlive the console.
   Console(std::ostream& table, std::ostream& messages, ConsoleOptions options)
@@ -36,7 +47,7 @@ class Console final : public EventSink {
   void on_detail(std::string_view text) override;
   [[nodiscard]] bool wants_details() const override { return options_.verbosity == Verbosity::verbose; }
   void on_warning(std::string_view text) override;
-  void on_start(const StartReport& report) override { start_ = report; }
+  void on_start(const StartReport& report) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
 
@@ -44,10 +55,20 @@ class Console final : public EventSink {
   /// Sums over the epoch so far.
   struct Progress {
     std::uint64_t steps = 0, samples = 0;
+    std::uint64_t known = 0;  ///< samples of steps whose loss is known and finite: these are in the next two
     double loss = 0, metric = 0, seconds = 0;
+    [[nodiscard]] double mean(double sum) const noexcept { return known > 0 ? sum / static_cast<double>(known) : 0; }
+  };
+  /// Sums over this run.
+  struct Run {
+    std::uint64_t steps = 0;
+    double seconds = 0, logged = 0;  ///< of steps; when a line was logged last
   };
 
   void say(std::string_view prefix, std::string_view text);
+  [[nodiscard]] bool is_log_due(const StepReport& report) const;
+  void log_step(const StepReport& report);
+  [[nodiscard]] double seconds_left(const StepReport& report) const;
   void draw_bar(const StepReport& report);
   void clear_bar();
   void print_header(std::string_view start, const std::vector<MetricValue>& metrics);
@@ -57,6 +78,7 @@ class Console final : public EventSink {
   ConsoleOptions options_;
   StartReport start_{.metric = {"accuracy", true}};
   Progress epoch_;
+  Run run_;
   bool header_printed_ = false, bar_drawn_ = false;
   std::chrono::steady_clock::time_point drawn_;
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/io/console.hpp>
 #include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
@@ -72,6 +73,43 @@ TEST_CASE("without a terminal an epoch is a line, under one header") {
           "    1      0.1235          90.00%     0.5000         87.50%      30000      2.00\n"
           "    2      0.1235          90.00%          -              -      30000      2.00\n");
   REQUIRE(written.messages.str().empty());
+}
+
+TEST_CASE("without a terminal there are lines within an epoch, with what is left of the training") {
+  const auto lines = [](const LogInterval& every, std::uint64_t steps, double seconds) {
+    Written written({.log_every = every});
+    written.console.on_start({.metric = {"accuracy", true}, .steps = 938 * 10});
+    for (std::uint64_t step = 1; step <= steps; ++step) written.console.on_step(step_report(step, seconds));
+    return written.messages.str();
+  };
+  const std::string line = "ronda: epoch 1, step 500/938: loss 0.2500, accuracy 50.00%, 512 samples/s, 18:30 left\n";
+  CHECK(lines({.steps = 500}, 938, 0.125) == line);  // (9380 - 500) steps of 0.125 s
+  CHECK(lines({.seconds = 62.5}, 938, 0.125) == line);
+  CHECK(count_of(lines({.steps = 0, .seconds = 30}, 937, 1), '\n') == 31);
+  CHECK(lines({.steps = 469, .seconds = 0}, 938, 1).find("938/938") == std::string::npos);  // has the table's line
+  CHECK(lines({.steps = 0, .seconds = 0}, 937, 100).empty());
+  Written quiet({.verbosity = Verbosity::quiet, .log_every = {.steps = 1}});
+  quiet.console.on_step(step_report(1));
+  CHECK(quiet.messages.str().empty());
+}
+
+TEST_CASE("a step whose loss is not known leaves the means as they are") {
+  Written written({.log_every = {.steps = 2}});
+  written.console.on_step(step_report(1));
+  StepReport unknown = step_report(2);
+  unknown.loss = unknown.metric = StepReport::unknown;
+  written.console.on_step(unknown);
+  require_mentions(written.messages.str(), {"step 2/938: loss 0.2500, accuracy 50.00%"});
+}
+
+TEST_CASE("an interval of lines is a number of steps or a time") {
+  CHECK(parse_log_interval("100").steps == 100);
+  CHECK(parse_log_interval("90s").seconds == 90);
+  CHECK(parse_log_interval("2m").seconds == 120);
+  CHECK((parse_log_interval("0").steps == 0 && parse_log_interval("0").seconds == 0));
+  for (const char* odd : {"", "-1", "1.5", "s", "0s", "10 s", "often"})
+    require_mentions(message_of<InputError>([&] { static_cast<void>(parse_log_interval(odd)); }),
+                     {".log_every = " + std::string(odd), "a number of steps", "30s"});
 }
 
 TEST_CASE("notes, details and warnings are heard as loudly as asked") {

@@ -8,7 +8,11 @@ namespace ronda {
 class Reporting final : public Hook {
  public:
   void on_start(TrainingRun& run) override {
-    run.sink().on_start({run.step(), run.progress().current.epoch, run.metric(), run.validates()});
+    run.sink().on_start({.step = run.step(),
+                         .epoch = run.progress().current.epoch,
+                         .metric = run.metric(),
+                         .validates = run.validates(),
+                         .steps = run.setup().total_steps});
   }
   void after_step(TrainingRun& run, const StepReport& report) override { run.sink().on_step(report); }
   void after_epoch(TrainingRun& run, const EpochReport& report) override;
