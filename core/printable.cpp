@@ -52,13 +52,14 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t bytes = first_of(text).bytes;
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t sound = 0;
+  while (sound < text.size()) {
+    const std::size_t bytes = first_of(text.substr(sound)).bytes;
+    if (bytes == 0) break;
+    sound += bytes;
   }
-  return true;
+  return sound;
 }
 
 }  // namespace ronda

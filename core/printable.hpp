@@ -8,7 +8,7 @@ namespace ronda {
 /// screen or begin a new line, is shown as a question mark.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Whether all of it is UTF-8.
-[[nodiscard]] bool is_utf8(std::string_view text);
+/// How many bytes at the beginning of `text` are UTF-8; all of them where all of it is.
+[[nodiscard]] std::size_t utf8_prefix(std::string_view text);
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/data/csv.hpp>
@@ -8,10 +9,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -91,22 +92,30 @@ std::string_view without_blanks(std::string_view text) {
 /// large infinite.
 std::optional<double> number_in(std::string_view field) {
   std::string_view text = without_blanks(field);
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   if (text.find_first_of("iInN") != std::string_view::npos) return std::nullopt;
   double number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ptr != text.data() + text.size() || parsed.ec == std::errc::invalid_argument) return std::nullopt;
-  if (parsed.ec == std::errc::result_out_of_range) number = std::strtod(std::string(text).c_str(), nullptr);
+  if (parsed.ec == std::errc::result_out_of_range) number = read_number(std::string(text).c_str());
   return number;
+}
+
+/// Whether it is a number but for a decimal comma.
+bool has_a_comma(std::string_view field) {
+  std::string with_point(field);
+  std::ranges::replace(with_point, ',', '.');
+  return with_point != field && number_in(with_point).has_value();
 }
 
 double number_of(std::string_view field, const std::string& column, const CsvReader& reader) {
   const std::optional<double> number = number_in(field);
   if (number && std::isfinite(static_cast<float>(*number))) return *number;
   throw reader.error("'" + shown(field) + "' in column '" + shown(column) + "' " +
-                     (field.empty() ? "is empty; complete it, or"
-                      : number      ? "is too large for a float32; give the column in other units, or"
-                                    : "is no finite number; mend it, or") +
+                     (field.empty()        ? "is empty; complete it, or"
+                      : number             ? "is too large for a float32; give the column in other units, or"
+                      : has_a_comma(field) ? "is no number: its decimal separator has to be a point; change it, or"
+                                           : "is no finite number; mend it, or") +
                      " leave the line or the column out");
 }
 
@@ -131,15 +140,45 @@ bool is_row(const std::vector<std::string>& first) {
   return !counts;
 }
 
+/// A first line of one field that has other separators is taken for a table of another kind.
+void check_separator(const std::string& first, char separator, const CsvReader& reader) {
+  for (const char other : {';', '\t', '|', ','})
+    if (const auto count = std::ranges::count(first, other); other != separator && count > 0) {
+      const auto name = [](char each) { return each == '\t' ? std::string("\\t") : std::string(1, each); };
+      throw reader.error("expected fields with '" + name(separator) + "' between them, found one with " +
+                         std::to_string(count) + " times '" + name(other) +
+                         "'; the separator is given by --separator '" + name(other) + "', in a program by .separator");
+    }
+}
+
+/// The rows' index, as pandas writes it: a column without a name, or with the name that pandas gives such a column,
+/// that counts the rows from 0.
+bool counts_rows(const CsvTable& table) {
+  if (table.columns.size() < 2 || table.rows() < 2) return false;
+  if (!table.columns.front().empty() && table.columns.front() != "Unnamed: 0") return false;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (table.row(row).front() != static_cast<double>(row)) return false;
+  return true;
+}
+
+void leave_index_out(CsvTable& table) {
+  const std::size_t columns = table.columns.size();
+  std::vector<double> values;
+  values.reserve(table.rows() * (columns - 1));
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    values.insert(values.end(), table.row(row).begin() + 1, table.row(row).end());
+  table.columns.erase(table.columns.begin());
+  table.values = std::move(values);
+  table.index_left_out = true;
+}
+
 void check_names(const std::vector<std::string>& names, const std::vector<bool>& kept, const CsvReader& reader) {
   std::map<std::string_view, std::size_t> times;
   for (const std::string& name : names) ++times[name];
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!kept[i]) continue;
-    if (!is_utf8(names[i]))
-      throw reader.error(
-          "the name of a column, '" + shown(names[i]) +
-          "', is not UTF-8; convert the file: iconv -f WINDOWS-1252 -t UTF-8 FILE, or from what it is in");
+    if (const std::string why = why_not_utf8(names[i]); !why.empty())
+      throw reader.error("the name of a column: " + why);
     if (times[names[i]] > 1) throw reader.error("two columns are called '" + shown(names[i]) + "'");
   }
 }
@@ -170,6 +209,10 @@ std::size_t CsvTable::column(const std::string& name) const {
   return static_cast<std::size_t>(found - columns.begin());
 }
 
+std::string CsvTable::remark() const {
+  return index_left_out ? "the first column of the table is left out: it has no name and counts the rows" : "";
+}
+
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
   if (static_cast<unsigned char>(options.separator) >= 0x80 ||
       std::string_view("\"\r\n").find(options.separator) != std::string_view::npos)
@@ -178,6 +221,7 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   CsvReader reader(text, path, options.separator);
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw InputError(path.string() + " is empty");
+  if (fields.size() == 1) check_separator(fields.front(), options.separator, reader);
   if (options.header && is_row(fields))
     throw reader.error(
         "expected names of columns, found numbers; put a line of names before them, or in a program "
@@ -206,6 +250,7 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
     }
   }
   if (table.rows() == 0) throw InputError(path.string() + " has no rows");
+  if (options.only.empty() && counts_rows(table)) leave_index_out(table);
   return table;
 }
 

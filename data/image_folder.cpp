@@ -116,6 +116,8 @@ std::filesystem::path ImageFolder::path(std::uint64_t sample) const {
   return impl_->list.folder / impl_->list.entries[sample].file;
 }
 
+std::string ImageFolder::passed_over() const { return impl_->list.passed_over_text(); }
+
 std::vector<std::uint64_t> ImageFolder::damaged() const {
   const std::lock_guard lock(impl_->mutex);
   return {impl_->bad_samples.begin(), impl_->bad_samples.end()};

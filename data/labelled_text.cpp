@@ -36,6 +36,7 @@ void add_line(std::string_view line, std::int32_t classes, const LineReader& rea
   const std::size_t tab = line.find('\t');
   if (tab == std::string_view::npos)
     throw reader.error("expected a label, a tab and a text, found '" + shown(line) + "' without a tab");
+  reader.require_utf8(line);
   const std::string_view text = line.substr(tab + 1);
   if (text.find('\t') != std::string_view::npos)
     throw reader.error("expected a label, a tab and a text, found a second tab; put blanks in the place of tabs");
@@ -61,11 +62,14 @@ LabelledText read_labelled_text(const std::filesystem::path& path, const Labelle
   return result;
 }
 
-std::vector<std::string> read_text_lines(const std::filesystem::path& path) {
+std::vector<std::string> read_text_lines(const std::filesystem::path& path, TextEncoding encoding) {
   const std::string content = whole_text(path);
   std::vector<std::string> lines;
   LineReader reader(content, path);
-  while (const auto line = reader.next()) lines.emplace_back(*line);
+  while (const auto line = reader.next()) {
+    if (encoding == TextEncoding::utf8) reader.require_utf8(*line);
+    lines.emplace_back(*line);
+  }
   if (lines.empty()) throw InputError(path.string() + " has no texts");
   return lines;
 }

@@ -25,16 +25,23 @@ struct LabelledTextOptions {
   std::function<void(const InputError&)> on_damaged = {};
 };
 
-/// Reads lines `label<TAB>text`, plain or gzipped. Lines end with LF or CRLF; a byte order mark and empty lines are
-/// passed over. The text may be empty and of any bytes but tabs. Throws InputError that names file and line: for a
-/// label that is no whole number from 0 on, or not below `classes`, for a line with no tab or a second one, for a first
-/// line that names nothing where a header is expected, and for a file without texts.
+/// Reads lines `label<TAB>text` in UTF-8, plain or gzipped. Lines end with LF or CRLF, or all with CR; a byte order
+/// mark and empty lines are passed over. The text may be empty, and has no tabs. Throws InputError that names file and
+/// line: for a label that is no whole number from 0 on, or not below `classes`, for a line with no tab or a second one,
+/// for one that is not UTF-8, for a first line that names nothing where a header is expected, and for a file without
+/// texts.
 [[nodiscard]] LabelledText read_labelled_text(const std::filesystem::path& path,
                                               const LabelledTextOptions& options = {});
 
+enum class TextEncoding : std::uint8_t {
+  utf8,
+  bytes  ///< any
+};
+
 /// The lines of a text without labels, plain or gzipped, each a text, without their ends; empty ones too. Throws
-/// InputError where there are none.
-[[nodiscard]] std::vector<std::string> read_text_lines(const std::filesystem::path& path);
+/// InputError where there are none, and where one is not in the encoding.
+[[nodiscard]] std::vector<std::string> read_text_lines(const std::filesystem::path& path,
+                                                       TextEncoding encoding = TextEncoding::utf8);
 
 /// Samples of which `input` is int32 (length), the text's first tokens, and Tokenizer::padding behind them, and
 /// `target` is int32 scalar, the label. Throws InputError where there are no texts or `length` is not positive.

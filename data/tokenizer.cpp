@@ -103,6 +103,7 @@ Vocabulary read_vocabulary(const std::filesystem::path& path) {
   std::vector<std::string> words;
   std::unordered_map<std::string, std::size_t> lines;
   for (LineReader reader(text, path); const auto line = reader.next();) {
+    reader.require_utf8(*line);
     std::string word = lower_case(std::string(*line));
     if (word.empty()) throw reader.error("expected a word, found an empty line");
     const auto [earlier, is_new] = lines.emplace(word, reader.line());

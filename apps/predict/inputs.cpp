@@ -77,7 +77,7 @@ Samples read_bytes(const fs::path& file, const BytesInput& input) {
   const auto context = static_cast<std::size_t>(input.context);
   Samples samples;
   std::vector<std::int32_t> windows;
-  for (const std::string& line : read_text_lines(file)) {
+  for (const std::string& line : read_text_lines(file, TextEncoding::bytes)) {
     const std::string text = line.empty() ? "\n" : line.substr(line.size() - std::min(line.size(), context));
     for (const char byte : text) windows.push_back(static_cast<unsigned char>(byte));
     samples.steps.push_back(text.size() - 1);

@@ -16,6 +16,15 @@ namespace ronda {
   return printable(text.substr(0, enough)) + (text.size() > enough ? "..." : "");
 }
 
+/// Why `text` is not UTF-8: names the first byte that is wrong, from 1; empty where it is.
+[[nodiscard]] inline std::string why_not_utf8(std::string_view text) {
+  const std::size_t sound = utf8_prefix(text);
+  if (sound == text.size()) return {};
+  return "byte " + std::to_string(sound + 1) + " of '" + shown(text) +
+         "' is not UTF-8; convert the file: iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER, or from the encoding that it "
+         "has";
+}
+
 /// Takes a text apart into lines, which end with LF or CRLF; the last may lack its end.
 class LineReader {
  public:
@@ -31,6 +40,10 @@ class LineReader {
     if (line.ends_with('\r')) line.remove_suffix(1);
     ++line_;
     return line;
+  }
+  /// Throws InputError where a line that `next` has returned is not UTF-8.
+  void require_utf8(std::string_view line) const {
+    if (const std::string why = why_not_utf8(line); !why.empty()) throw error(why);
   }
   [[nodiscard]] std::size_t line() const noexcept { return line_; }  ///< of the last `next`, from 1
 

@@ -49,14 +49,11 @@ void hear(j_common_ptr decoder, int level) {
 
 void print_nothing(j_common_ptr) {}
 
-/// Writes pixels of cyan, magenta, yellow and black as red, green and blue.
-/// @param inverted  255 is no ink, as Adobe has it
-void write_rgb(const std::uint8_t* inks, bool inverted, JDIMENSION width, std::uint8_t* rgb) {
+/// Writes pixels of cyan, magenta, yellow and black as red, green and blue. 255 is no ink, as Adobe's programs write
+/// it; also without Adobe's marker, which tools strip from files: browsers and Pillow read them so.
+void write_rgb(const std::uint8_t* inks, JDIMENSION width, std::uint8_t* rgb) {
   for (; width > 0; --width, inks += 4)
-    for (int c = 0; c < 3; ++c) {
-      const int light = inverted ? inks[c] : 255 - inks[c], white = inverted ? inks[3] : 255 - inks[3];
-      *rgb++ = static_cast<std::uint8_t>(light * white / 255);
-    }
+    for (int c = 0; c < 3; ++c) *rgb++ = static_cast<std::uint8_t>(inks[c] * inks[3] / 255);
 }
 
 class Decoder {
@@ -113,7 +110,7 @@ class Decoder {
       std::uint8_t* const row = rows + static_cast<std::size_t>(y) * row_bytes;
       JSAMPROW target = is_cmyk_ ? wide : row;
       jpeg_read_scanlines(&decoder_, &target, 1);
-      if (is_cmyk_) write_rgb(wide, decoder_.saw_Adobe_marker != FALSE, width(), row);
+      if (is_cmyk_) write_rgb(wide, width(), row);
     }
     if (decoder_.output_scanline == height()) jpeg_finish_decompress(&decoder_);
   }

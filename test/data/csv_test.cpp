@@ -8,6 +8,7 @@
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/memory_dataset.hpp>
 
+#include "data/files.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/temporary_folder.hpp"
@@ -34,7 +35,7 @@ TEST_CASE("a table is read whatever ends its lines and stands around its numbers
   for (const char* text : {"a,b,c\n1,2.5,-3e-2\n4,5,6\n", "a,b,c\r\n1,2.5,-3e-2\r\n4,5,6",
                            "\xef\xbb\xbf"
                            "a,b,c\n1,2.5,-3e-2\n\n4,5,6\n\n",
-                           "\"a\",b,\"c\"\n 1 ,\"2.5\",-3e-2\n+4,\t5,\"6\"\r\n"}) {
+                           "a,b,c\r1,2.5,-3e-2\r4,5,6\r", "\"a\",b,\"c\"\n 1 ,\"2.5\",-3e-2\n+4,\t5,\"6\"\r\n"}) {
     const CsvTable table = table_of(text);
     CHECK(table.columns == std::vector<std::string>{"a", "b", "c"});
     CHECK(table.values == expected);
@@ -66,7 +67,7 @@ TEST_CASE("columns that are no numbers can be left out") {
 
 TEST_CASE("what is wrong with a table is said with its line and column") {
   require_mentions(refusal("x,y\n1,2\n1,oak\n"), {"table.csv, line 3", "'oak'", "column 'y'", "no finite number"});
-  for (const char* odd : {"nan", "inf", "-Infinity", "0x10", "1 2", "1.2.3", "--1", "1f"})
+  for (const char* odd : {"nan", "inf", "-Infinity", "0x10", "1 2", "1.2.3", "--1", "+-1", "++1", "1f"})
     require_mentions(refusal("x,y\n1," + std::string(odd) + "\n"), {"line 2", odd});
   for (const char* large : {"1e39", "-1e99", "1e999"})
     require_mentions(refusal("x,y\n1," + std::string(large) + "\n"), {"line 2", large, "too large for a float32"});
@@ -100,7 +101,7 @@ TEST_CASE("a line of numbers is no line of names, but where it counts the column
 
 TEST_CASE("names of columns are UTF-8, and come to a terminal without control characters") {
   CHECK(table_of("gr\xc3\xb6\xc3\x9f\x65,b\n1,2\n").columns[0] == "gr\xc3\xb6\xc3\x9f\x65");
-  require_mentions(refusal("gr\xf6\xdf\x65,b\n1,2\n"), {"line 1", "'gr??e'", "not UTF-8", "iconv"});
+  require_mentions(refusal("gr\xf6\xdf\x65,b\n1,2\n"), {"line 1", "byte 3 of 'gr??e'", "not UTF-8", "iconv"});
   CHECK(table_of("gr\xf6\xdf\x65,b\n1,2\n", {.only = {"b"}}).rows() == 1);
   const std::string message = refusal("a\x1b[31mRED,b\nx,1\n");
   require_mentions(message, {"'a?[31mRED'"});
@@ -171,4 +172,48 @@ TEST_CASE("a part of a dataset has its samples, in its order") {
   CHECK(DatasetPart(data, 2, 2).size() == 0);
   CHECK_THROWS_AS(DatasetPart(data, 3, 6), LogicError);
   CHECK_THROWS_AS(DatasetPart(data, 4, 3), LogicError);
+}
+
+TEST_CASE("a file in UTF-16, and one with other separators, are refused by what they are") {
+  for (const char* mark : {"\xff\xfe", "\xfe\xff", ""}) {
+    std::string text = mark;
+    for (const char c : std::string("a,b\n1,2\n")) text += std::string(1, c) + '\0';
+    require_mentions(refusal(text), {"table.csv", "UTF-16", "iconv"});
+  }
+  require_mentions(refusal("a;b;y\n1;2;3\n"), {"line 1", "2 times ';'", "--separator ';'", ".separator"});
+  require_mentions(refusal("a\tb\n1\t2\n"), {"line 1", "1 times '\\t'", "--separator '\\t'"});
+  require_mentions(refusal("a,b\n1,2\n", {.separator = ';'}), {"line 1", "--separator ','"});
+  require_mentions(refusal("a;b\n1;2,5\n", {.separator = ';'}), {"line 2", "'2,5'", "a point"});
+  CHECK(table_of("a\n1\n").rows() == 1);
+}
+
+TEST_CASE("the index of a table that pandas wrote is left out, and nothing else") {
+  for (const std::string name : {"", "Unnamed: 0"}) {
+    const CsvTable table = table_of(name + ",x,y\n0,5,6\n1,7,8\n");
+    CHECK(table.index_left_out);
+    CHECK(table.columns == std::vector<std::string>{"x", "y"});
+    CHECK(table.values == std::vector<double>{5, 6, 7, 8});
+    CHECK(table_of(name + ",x\n0,5\n1,7\n", {.only = {name, "x"}}).values == std::vector<double>{0, 5, 1, 7});
+  }
+  for (const char* text : {",x\n0,5\n2,7\n", ",x\n1,5\n2,7\n", "n,x\n0,5\n1,7\n", "x,\n5,0\n7,1\n"}) {
+    const CsvTable table = table_of(text);
+    CHECK_FALSE(table.index_left_out);
+    CHECK(table.columns.size() == 2);
+  }
+}
+
+TEST_CASE("a gzip file has one member or several, and damage anywhere in it is refused") {
+  const std::string first = gzipped("a,b\n1,2\n"), second = gzipped("3,4\n"), third = gzipped("5,6\n");
+  const std::vector<double> all{1, 2, 3, 4, 5, 6};
+  CHECK(table_of(first + second + third).values == all);
+  CHECK(table_of(first + second + third + std::string(512, '\0')).values == all);
+  for (std::size_t at = first.size(); at < first.size() + second.size(); ++at) {
+    if (at >= first.size() + 3 && at < first.size() + 10) continue;  // flags, a time, a system: any will do
+    std::string damaged = first + second + third;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    INFO(at - first.size());
+    require_mentions(refusal(damaged), {"table.csv", "gzip stream"});
+  }
+  for (const std::string& rest : {std::string("3,4\n"), std::string(3, '\0') + second, second.substr(0, 9)})
+    require_mentions(refusal(first + rest), {"table.csv", "gzip stream"});
 }

@@ -99,6 +99,7 @@ TEST_CASE("a vocabulary is of the most frequent words, or of a file's lines") {
   };
   require_mentions(message("a\nb\nA\n"), {"words, line 3", "'a'", "line 1"});
   require_mentions(message("a\n\nb\n"), {"words, line 2", "empty line"});
+  require_mentions(message("a\ncaf\xe9\n"), {"words, line 2", "byte 4", "not UTF-8"});
   require_mentions(message(""), {"words", "no words"});
 }
 
@@ -112,6 +113,8 @@ TEST_CASE("labelled lines are read, plain or gzipped, with all that lines may en
     CHECK(text.texts == std::vector<std::string>{"good film", "", "no end"});
     CHECK(text.labels == std::vector<std::int32_t>{1, 0, 12});
   }
+  write_file(path, "label\ttext\r1\tgood film\r0\tbad\r");
+  CHECK(read_labelled_text(path).texts == std::vector<std::string>{"good film", "bad"});
   write_file(path, "1\tfirst\n");
   CHECK(read_labelled_text(path, {.header = false}).texts == std::vector<std::string>{"first"});
 }
@@ -132,6 +135,10 @@ TEST_CASE("the lines of a text without labels are texts, empty ones too") {
   const TemporaryFolder folder;
   write_file(folder / "text", gzipped("a\ttab\r\n\nno end"));
   CHECK(read_text_lines(folder / "text") == std::vector<std::string>{"a\ttab", "", "no end"});
+  write_file(folder / "latin", "caf\xe9\n");
+  CHECK(read_text_lines(folder / "latin", TextEncoding::bytes) == std::vector<std::string>{"caf\xe9"});
+  require_mentions(message_of<InputError>([&] { static_cast<void>(read_text_lines(folder / "latin")); }),
+                   {"latin, line 1", "byte 4", "not UTF-8", "iconv"});
   write_file(folder / "empty", "");
   require_mentions(message_of<InputError>([&] { static_cast<void>(read_text_lines(folder / "empty")); }),
                    {"empty", "no texts"});
@@ -146,6 +153,8 @@ TEST_CASE("a damaged line is refused with file, line, expectation and finding") 
   };
   require_mentions(message("label\ttext\n1\ta\n\nb\n"), {"text, line 4", "without a tab", "'b'"});
   require_mentions(message("label\ttext\n1\ta\tb\n"), {"text, line 2", "second tab"});
+  require_mentions(message("label\ttext\n0\tcaf\xc3\xa9\n1\tcaf\xe9\n"),
+                   {"text, line 3", "byte 6", "not UTF-8", "iconv"});
   for (const char* label : {"", " 1", "1.5", "-1", "99999999999", "one", "\x1b[31m"})
     require_mentions(message(std::string("label\ttext\n") + label + "\ta\n"),
                      {"text, line 2", "a whole number from 0 on"});
