@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdlib>
-#include <span>
-#include <sstream>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
@@ -22,10 +21,10 @@ namespace {
 
 /// Of a text that is known to be a number. Given as a check, which CLI11's own would begin to explain with digits.
 std::string why_not_positive(const std::string& text) {
-  return std::strtod(text.c_str(), nullptr) > 0 ? "" : text + " is not above 0";
+  return read_number(text.c_str(), nullptr) > 0 ? "" : text + " is not above 0";
 }
 std::string why_not_at_least_1(const std::string& text) {
-  return std::strtod(text.c_str(), nullptr) > 0 ? "" : "it is at least 1, not " + text;
+  return read_number(text.c_str(), nullptr) > 0 ? "" : "it is at least 1, not " + text;
 }
 
 /// Adds options to a command line.
@@ -95,7 +94,7 @@ CommandLine::CommandLine(std::string application, const std::string& description
     : app_(std::make_unique<CLI::App>(description, application)), defaults_(std::move(defaults)) {
   training.application = std::move(application);
   training.optimizer.name = defaults_.optimizer;
-  training.schedule = "cosine";
+  training.schedule = defaults_.schedule;
   app_->option_defaults()->always_capture_default();
   app_->allow_config_extras(CLI::config_extras_mode::error);
   app_->set_version_flag("--version", training.application + " (Ronda) " + version(), "The version")->group("Output");
@@ -110,7 +109,7 @@ CommandLine::CommandLine(std::string application, const std::string& description
 CommandLine::~CommandLine() = default;
 
 void CommandLine::add_training_options() {
-  std::ostringstream rate;
+  TextWriter rate;
   rate << defaults_.learning_rate << " with " << defaults_.optimizer << ", otherwise the --optimizer's";
   const std::map<std::string_view, std::string> otherwise{
       {"epochs", std::to_string(defaults_.epochs) + ", or what --steps needs"}, {"learning-rate", rate.str()}};
@@ -140,6 +139,12 @@ void CommandLine::add_output() {
   app_->set_config("--config", "", "Read options from a TOML or INI file")->default_str("")->group("Files");
   auto* quiet_flag = app_->add_flag("--quiet", quiet, "Say nothing but warnings and errors");
   quiet_flag->group("Output");
+  app_->add_option_function<std::string>(
+          "--log-every", [this](const std::string& text) { log_every = parse_log_interval(text); },
+          "Steps, or seconds as 30s, between lines of progress; 0: none")
+      ->default_str("30s")
+      ->group("Output");
+  names_.add("log_every", "log-every");
   app_->add_flag("--verbose", verbose, "Show the plan, and where the time goes")->group("Output")->excludes(quiet_flag);
 }
 
@@ -166,7 +171,9 @@ bool CommandLine::parse(int argc, char** argv) {
   for (const CLI::Option* option : app_->get_options())  // those of the --config file too
     for (const std::string& value : option->results()) names_.keep_value(value);
   if (app_->count("--epochs") == 0 && app_->count("--steps") == 0) training.epochs = defaults_.epochs;
-  refuse_what_is_not_read();
+  names_.translate_errors([&] {
+    refuse_unread(training, [&](std::string_view name) { return app_->count("--" + std::string(name)) > 0; });
+  });
   if (app_->count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);
@@ -178,14 +185,17 @@ bool CommandLine::parse(int argc, char** argv) {
   return true;
 }
 
-/// A momentum that would not be used is no training that anybody meant.
-void CommandLine::refuse_what_is_not_read() const {
-  static_cast<void>(default_learning_rate(training.optimizer.name));  // throws where there is no such optimizer
-  static_cast<void>(schedule_row(training.schedule));
-  visit(training, [&](const Option& option, const auto&...) {
-    const std::string flag = "--" + std::string(option.name);
-    if (!option.unread.empty() && app_->count(flag) > 0) throw InputError(flag + " has no meaning " + option.unread);
-  });
+void CommandLine::keep(const std::filesystem::path& file) {
+  check_by([this, &file] { refuse_writing_over(file, "the data"); });
+}
+
+void CommandLine::refuse_writing_over(const std::filesystem::path& file, const std::string& what) const {
+  for (const auto& [name, path] : result_files(training)) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, file, ignored))
+      throw InputError(names_.on_command_line(name) + " " + path.string() + " would be written over " + what +
+                       ": give another name");
+  }
 }
 
 }  // namespace ronda::apps

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/runtime/io/console.hpp>
 #include <ronda/runtime/trainer/stop_signals.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
@@ -24,6 +25,7 @@ struct Defaults {
   std::uint64_t epochs = 1;
   double learning_rate = 0.1;  ///< with the default optimizer
   std::string optimizer = "nesterov";
+  std::string schedule = "cosine";
 };
 
 /// The options that every training application shares, for the command line and for `--config` files: those of
@@ -41,6 +43,12 @@ class CommandLine {
   /// Is called at the end of parse, once all options are set; may throw InputError.
   void check_by(std::function<void()> check) { checks_.push_back(std::move(check)); }
 
+  /// For a remark on the data, which rank 0 prints as a warning before it trains; empty: none.
+  void warn(std::string remark) {
+    if (!remark.empty()) warnings_.push_back(std::move(remark));
+  }
+  [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+
   /// Messages give this flag, `whole-gradients`, for one value of a field of the library, `sparse = false`.
   void name_flag(std::string value, std::string flag) { names_.add_flag(std::move(value), std::move(flag)); }
 
@@ -54,7 +62,8 @@ class CommandLine {
   TrainingOptions training;
   WorldOptions world;
   bool quiet = false, verbose = false;
-  /// From the end of parse on: signals that ask for an early end of the training.
+  LogInterval log_every = {};
+  /// From the end of parse on, where the training is saved: signals that ask for its end are heard of from the start.
   std::optional<StopSignals> stop_signals;
 
  private:
@@ -62,13 +71,14 @@ class CommandLine {
   void add_world_options();
   void add_output();
   void name_own_options();
-  void refuse_what_is_not_read() const;
+  void refuse_writing_over(const std::filesystem::path& file, const std::string& what) const;
 
   std::unique_ptr<CLI::App> app_;
   Defaults defaults_;
   OptionNames names_;
   std::size_t shared_options_ = 0;  ///< those of all applications; behind them come one application's own
   std::vector<std::function<void()>> checks_;
+  std::vector<std::string> warnings_;
   std::string progress_ = "auto";
 };
 

@@ -60,8 +60,10 @@ int train(World& world, const CommandLine& command_line, const Layer& model, con
           const std::function<std::string(const Evaluation&)>& describe,
           const std::function<void(Strategy&)>& afterwards) {
   TrainingOptions options = command_line.training;
-  Console console(verbosity(command_line));
+  Console console(verbosity(command_line), command_line.log_every);
   NamingSink named_console(command_line.names(), console);
+  if (world.rank() == 0)
+    for (const std::string& warning : command_line.warnings()) console.on_warning(warning);
   const std::optional<StopSignals>& signals = command_line.stop_signals;
   if (signals) options.leave = [&] { return signals->received(); };
   Trainer trainer(world, model, loss, options, &named_console);

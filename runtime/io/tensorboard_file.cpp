@@ -118,8 +118,10 @@ void TensorBoardFile::on_start(const StartReport& report) {
 void TensorBoardFile::on_step(const StepReport& report) {
   step_ = report.step;
   begin_event(report.step);
-  add_value("train/loss", report.loss);
-  add_value(tags_.train, report.metric);
+  if (!std::isnan(report.loss)) {  // a step without it
+    add_value("train/loss", report.loss);
+    add_value(tags_.train, report.metric);
+  }
   add_value("learning_rate", report.learning_rate);
   if (report.seconds > 0) add_value("samples_per_second", static_cast<double>(report.samples) / report.seconds);
   end_event();

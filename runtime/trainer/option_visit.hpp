@@ -23,7 +23,8 @@ struct Option {
   bool is_size = false;   ///< bytes: 64K, 4M, 2G
   bool positive = false;  ///< above 0
   bool negated = false;   ///< a flag whose name denies the field: --no-shuffle
-  /// Why it would have no effect, behind "has no meaning": `for --optimizer sgd: it is for adam`; empty: it is read.
+  /// Why it would have no effect, behind "has no meaning": `for .optimizer.name = sgd: it is for adam`; empty: it is
+  /// read.
   std::string unread = {};
 
   /// `batch_size`, as the library's errors name it, behind a point.
@@ -91,7 +92,7 @@ void visit(Options& o, Visitor&& see) {
              .group = length,
              .help = "Steps between two measurements",
              .positive = true,
-             .unread = o.shares == "measured" ? "" : "for --shares equal: nothing is measured"},
+             .unread = o.shares == "measured" ? "" : "for .shares = equal: nothing is measured"},
       o.shares_every);
   see(Option{.name = "seed",
              .group = length,
@@ -122,8 +123,8 @@ void visit(Options& o, Visitor&& see) {
              .group = learning,
              .help = "Before scaling",
              .otherwise = "the --optimizer's",
-             .matters = true,
-             .positive = true},
+             .unset = "the optimizer's",
+             .matters = true},
       o.learning_rate);
   see(Option{.name = "scale-learning-rate",
              .group = learning,
@@ -190,7 +191,7 @@ void visit(Options& o, Visitor&& see) {
       o.ema_decay);
   see(Option{.name = "freeze",
              .group = learning,
-             .help = "Layers or parameters that are not trained, or patterns: conv1,dense1.weight,*.bias",
+             .help = "Layers, parameters or patterns to freeze: conv1,*.bias,batch_norm1 (with its statistics)",
              .matters = true},
       o.freeze);
   see(Option{.name = "group",
@@ -210,20 +211,20 @@ void visit(Options& o, Visitor&& see) {
              .group = learning,
              .help = "With --prune: share of the steps after which the first weights are zero",
              .matters = o.prune > 0,
-             .unread = o.prune > 0 ? "" : "without --prune"},
+             .unread = o.prune > 0 ? "" : "without .prune"},
       o.prune_begin);
   see(Option{.name = "prune-end",
              .group = learning,
              .help = "With --prune: share of the steps after which no more weights become zero; the rest train on",
              .matters = o.prune > 0,
-             .unread = o.prune > 0 ? "" : "without --prune"},
+             .unread = o.prune > 0 ? "" : "without .prune"},
       o.prune_end);
   see(Option{.name = "prune-only",
              .group = learning,
              .help = "With --prune: parameters that are pruned, as in --freeze: conv2,dense1.weight",
              .otherwise = "the weights of dense layers, convolutions and attention",
              .matters = o.prune > 0,
-             .unread = o.prune > 0 ? "" : "without --prune"},
+             .unread = o.prune > 0 ? "" : "without .prune"},
       o.prune_only);
   see(Option{.name = "early-stopping",
              .group = learning,
@@ -242,7 +243,7 @@ void visit(Options& o, Visitor&& see) {
              .group = learning,
              .help = "By this, each time",
              .matters = o.reduce_rate_after > 0,
-             .unread = o.reduce_rate_after > 0 ? "" : "without --reduce-rate-after"},
+             .unread = o.reduce_rate_after > 0 ? "" : "without .reduce_rate_after"},
       o.reduce_rate_factor);
   see(Option{.name = "least-improvement",
              .group = learning,
@@ -250,7 +251,7 @@ void visit(Options& o, Visitor&& see) {
              .matters = o.reduce_rate_after > 0,
              .unread = o.early_stopping > 0 || o.keep_best || o.reduce_rate_after > 0
                            ? ""
-                           : "without --early-stopping, --keep-best or --reduce-rate-after"},
+                           : "without .early_stopping, .keep_best or .reduce_rate_after"},
       o.least_improvement);
   see(Option{.name = "initializer",
              .group = learning,
@@ -286,7 +287,7 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "steps-in-flight",
              .group = placement,
              .help = "With --device cuda: steps that are begun before the oldest is looked at",
-             .unread = o.device == DeviceChoice::cpu ? "for --device cpu" : ""},
+             .unread = o.device == DeviceChoice::cpu ? "for .device = cpu" : ""},
       o.steps_in_flight);
   see(Option{.name = "threads",
              .group = placement,
@@ -330,15 +331,15 @@ void visit(Options& o, Visitor&& see) {
   Option delay = of_local("fragment-delay", "local_sgd.fragment_delay",
                           "with --fragments: steps after which their changes are applied");
   if (delay.unread.empty() && local.fragments == 1)
-    delay.unread = "for --fragments 1: all parameters synchronise at once";
+    delay.unread = "for .local_sgd.fragments = 1: all parameters synchronise at once";
   see(delay, local.fragment_delay);
   const auto of_servers = [&](std::string_view name, std::string help) {
     return option_of_strategy(name, std::move(help), "parameter_server", o.strategy);
   };
   Option servers = of_servers("servers", "ranks that are servers, the last ones");
   if (servers.unread.empty() && o.servers_beside)
-    servers.unread = "with --servers-beside, which says how many there are";
-  if (servers.unread.empty() && !o.cluster.empty()) servers.unread = "with --cluster, which says how many there are";
+    servers.unread = "with .servers_beside, which says how many there are";
+  if (servers.unread.empty() && !o.cluster.empty()) servers.unread = "with .cluster, which says how many there are";
   see(servers, o.servers);
   see(of_servers("servers-beside", "half of each host's ranks are servers, the last ones"), o.servers_beside);
   Option cluster = of_servers("cluster",
@@ -418,7 +419,7 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "keep",
              .group = resilience,
              .help = "The newest checkpoints that stay",
-             .unread = o.checkpoint_dir.empty() ? "without --checkpoint-dir" : ""},
+             .unread = o.checkpoint_dir.empty() ? "without .checkpoint_dir" : ""},
       o.keep);
   see(Option{.name = "resume",
              .group = resilience,
@@ -433,7 +434,7 @@ void visit(Options& o, Visitor&& see) {
              .group = resilience,
              .help = "End rather than go on with other bits, as on other hosts",
              .unread =
-                 o.checkpoint_dir.empty() && o.resume_from.empty() ? "without --checkpoint-dir or --resume-from" : ""},
+                 o.checkpoint_dir.empty() && o.resume_from.empty() ? "without .checkpoint_dir or .resume_from" : ""},
       o.exact);
   see(Option{.name = "allow-changes",
              .group = resilience,
@@ -452,7 +453,7 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "on-divergence",
              .group = resilience,
              .help = "Replicas that differ: stop, rollback",
-             .unread = o.audit_every > 0 ? "" : "without --audit-every"},
+             .unread = o.audit_every > 0 ? "" : "without .audit_every"},
       o.on_divergence, parse_on_divergence);
   see(Option{.name = "on-nonfinite",
              .group = resilience,

@@ -81,6 +81,10 @@ bool covers(const std::string& pattern, const std::string& name) {
   return begins || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
+bool freezes(const TrainingOptions& options, const std::string& name) {
+  return std::ranges::any_of(options.freeze, [&](const std::string& pattern) { return covers(pattern, name); });
+}
+
 namespace {
 
 /// What `prune_only` is where it is not given: matrices and kernels, by which outputs are products with inputs.
@@ -94,45 +98,31 @@ std::function<ParameterGroup(std::string_view)> groups_of(const TrainingOptions&
   std::vector<std::string> prune;
   if (options.prune > 0) prune = options.prune_only.empty() ? usually_pruned : options.prune_only;
   return [group_of = options.group_of, freeze = options.freeze, groups = options.groups, prune,
-          rate = options.learning_rate](std::string_view name) {
+          rate = options.learning_rate.value_or(0)](std::string_view name) {
     ParameterGroup result = group_of ? group_of(name) : ParameterGroup();
     const std::string whole(name);
     for (const std::string& pattern : freeze) result.frozen = result.frozen || covers(pattern, whole);
     for (const std::string& pattern : prune) result.pruned = result.pruned || covers(pattern, whole);
     for (const GroupOption& group : groups) {
       if (!covers(group.pattern, whole)) continue;
-      if (group.learning_rate) result.rate_factor = *group.learning_rate / rate;
+      if (group.learning_rate) result.rate_factor = *group.learning_rate == 0 ? 0 : *group.learning_rate / rate;
       if (group.weight_decay) result.weight_decay = group.weight_decay;
     }
     return result;
   };
 }
 
-std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters) {
-  const auto group_of = groups_of(options);
-  if (!group_of) return "none\n";
-  std::ostringstream text;
-  text.precision(std::numeric_limits<double>::max_digits10);
-  for (const Parameter& parameter : parameters) {
-    const ParameterGroup group = group_of(parameter.name);
-    text << parameter.name << ": rate_factor " << group.rate_factor << ", weight_decay ";
-    if (group.weight_decay)
-      text << *group.weight_decay;
-    else
-      text << "of the optimizer";
-    text << ", frozen " << group.frozen << ", pruned " << group.pruned << "\n";
-  }
-  return text.str();
-}
-
-void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters) {
+void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters,
+                  const std::set<std::string>& held) {
   const auto check_pattern = [&](const char* field, const std::string& pattern) {
     const auto is_meant = [&](const Parameter& parameter) { return covers(pattern, parameter.name); };
     if (std::ranges::none_of(parameters, is_meant))
       throw InputError(std::string(field) + ": the model has no parameter '" + pattern + "'; it has " +
                        listed(parameters, [](const Parameter& parameter) { return parameter.name; }));
   };
-  for (const std::string& pattern : options.freeze) check_pattern(".freeze", pattern);
+  for (const std::string& pattern : options.freeze)
+    if (std::ranges::none_of(held, [&](const std::string& state) { return covers(pattern, state); }))
+      check_pattern(".freeze", pattern);
   for (const GroupOption& group : options.groups) check_pattern(".groups", group.pattern);
   for (const std::string& pattern : options.prune_only) check_pattern(".prune_only", pattern);
   if (options.prune == 0) return;
@@ -145,6 +135,14 @@ void check_groups(const TrainingOptions& options, std::span<const Parameter> par
     throw InputError(".prune: the model has no weight to prune that is trained; it has " +
                      listed(parameters, [](const Parameter& parameter) { return parameter.name; }) +
                      "; name some by .prune_only");
+}
+
+std::string frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters) {
+  const auto group_of = groups_of(options);
+  const auto is_frozen = [&](const Parameter& parameter) { return group_of(parameter.name).frozen; };
+  if (!group_of || parameters.empty() || !std::ranges::all_of(parameters, is_frozen)) return {};
+  return "no parameter is trained: .freeze covers all of " +
+         listed(parameters, [](const Parameter& parameter) { return parameter.name; });
 }
 
 }  // namespace ronda

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,10 +36,14 @@ void check(const GroupOption& group);
 /// later ones have the last word; and whether it is pruned. Null: all are alike.
 /// @param options  with the training's learning rate
 [[nodiscard]] std::function<ParameterGroup(std::string_view name)> groups_of(const TrainingOptions& options);
+/// Whether `freeze` covers the parameter or state of this name.
+[[nodiscard]] bool freezes(const TrainingOptions& options, const std::string& name);
 /// Throws InputError for a name or a pattern of `freeze`, `groups` or `prune_only` that no parameter has, and where
 /// none is left to be pruned: the training would be as without it, in silence.
-void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
-/// The group of each parameter, a line each, for ranks to compare.
-[[nodiscard]] std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
+/// @param held  states that `freeze` covers
+void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters,
+                  const std::set<std::string>& held);
+/// For a training of which all parameters are frozen; empty: some are trained.
+[[nodiscard]] std::string frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters);
 
 }  // namespace ronda

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace ronda {
 namespace {
@@ -67,20 +69,27 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
     optimizer = make_optimizer(parts.setup.options.optimizer);
     rates = schedule_of(parts.setup, plan);
   });
+  if (const std::string warning = warmup_warning(parts.setup, plan); !warning.empty()) sink.on_warning(warning);
+  std::set<std::string> held;
+  const Function model([&](Value x, GraphBuilder& builder) {
+    builder.hold_states([&](const std::string& state) {
+      const bool holds = freezes(parts.setup.options, state);
+      if (holds) held.insert(state);
+      return holds;
+    });
+    return parts.model.build(x, builder);
+  });
   auto strategy = strategy_row(parts.setup.options.strategy)
                       .make({.communicator = communicator,
-                             .model = parts.model,
+                             .model = model,
                              .loss = parts.loss,
                              .optimizer = std::move(optimizer),
                              .schedule = *rates,
                              .options = std::move(options),
                              .sink = &sink});
-  std::string groups;
-  agree(communicator, [&] {
-    check_groups(parts.setup.options, strategy->parameters());
-    groups = text_of_groups(parts.setup.options, strategy->parameters());
-  });
-  require_equal(communicator, "the groups of parameters (.group_of)", groups);
+  agree(communicator, [&] { check_groups(parts.setup.options, strategy->parameters(), held); });
+  if (const std::string warning = frozen_warning(parts.setup.options, strategy->parameters()); !warning.empty())
+    sink.on_warning(warning);
   store.keep(*strategy, sink);
   return strategy;
 }

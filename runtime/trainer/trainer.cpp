@@ -46,6 +46,19 @@ void check_fields(const Dataset& train, const Dataset& test) {
   }
 }
 
+/// For images whose channels seem to come first, as PyTorch has them; empty for others.
+std::string order_warning(const Dataset& data) {
+  const auto input = std::ranges::find(data.fields(), "input", &Field::name);
+  if (input == data.fields().end() || input->shape.rank() != 3) return {};
+  const Shape& shape = input->shape;
+  constexpr std::int64_t most_channels = 4;
+  if ((shape[0] != 1 && shape[0] != 3) || shape[1] <= most_channels || shape[2] <= most_channels) return {};
+  return "the samples' input is " + shape.text() +
+         ", which is read as (height, width, channels): " + counted(shape[0], "row") + " of " +
+         std::to_string(shape[2]) +
+         " channels; images whose channels come first are turned by NumPy's x.transpose(0, 2, 3, 1)";
+}
+
 void check_without_tests(const TrainingOptions& options) {
   if (options.early_stopping > 0 || options.keep_best || options.reduce_rate_after > 0)
     throw InputError(
@@ -147,7 +160,8 @@ Evaluation Trainer::fit_on(const FitData& data) {
   TrainingSetup setup = prepare(data);
   choose_platform(setup);
   sink_.on_note(first_line(world_, setup, *platform_.device.context, data.train.size()));
-  tell_binding(world_, setup.threads, text_of_threads(setup.threads_of_ranks), sink_);
+  if (const std::string warning = order_warning(data.train); !warning.empty()) sink_.on_warning(warning);
+  tell_binding(world_, setup.threads, sink_);
   std::optional<Saving> saving;
   if (!setup.options.checkpoint_dir.empty()) saving.emplace(world_.communicator(), setup.options, sink_);
   left_ = saving && saving->leaves_at_once();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <type_traits>
 
 namespace ronda {
@@ -35,20 +36,24 @@ std::string text_of(const std::vector<T>& values) {
       values, [](const T& value) { return text_of(value); }, ",");
 }
 
-/// Takes options down in order.
-struct Words {
-  std::vector<OptionInWords>& list;
+/// An option's value in words.
+template <class T>
+std::string value_of(const Option&, const T& value) {
+  return text_of(value);
+}
+template <class T>
+std::string value_of(const Option& option, const std::optional<T>& value) {
+  return value ? text_of(*value) : std::string(option.unset);
+}
 
-  template <class T, class... Parse>
-  void operator()(const Option& option, const T& value, const Parse&...) const {
-    if (option.alike) list.push_back({std::string(option.name), text_of(value), option.matters});
-  }
-  template <class T, class... Parse>
-  void operator()(const Option& option, const std::optional<T>& value, const Parse&...) const {
-    const std::string text = value ? text_of(*value) : std::string(option.unset);
-    list.push_back({std::string(option.name), text, option.matters});
-  }
-};
+/// By the options' names.
+std::map<std::string_view, std::string> values_of(const TrainingOptions& options) {
+  std::map<std::string_view, std::string> values;
+  visit(options, [&](const Option& option, const auto& value, const auto&...) {
+    values[option.name] = value_of(option, value);
+  });
+  return values;
+}
 
 template <class Predicate>
 std::vector<OptimizerRow> rows_where(Predicate&& predicate) {
@@ -96,6 +101,16 @@ void check_sizes(const TrainingOptions& o) {
     throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
 }
 
+void check_learning_rate(const TrainingOptions& o) {
+  if (!o.learning_rate) return;
+  if (!(*o.learning_rate >= 0) || !std::isfinite(*o.learning_rate))
+    throw InputError(".learning_rate is a number from 0 on, not " + text_of(*o.learning_rate));
+  if (*o.learning_rate == 0 && std::ranges::any_of(o.groups, [](const auto& group) { return group.learning_rate > 0; }))
+    throw InputError(
+        ".learning_rate = 0 and a rate of .groups: the schedule changes both in proportion, which 0 has none to; give "
+        "the training a rate, and name what is not trained by .freeze");
+}
+
 void check_watching(const TrainingOptions& o) {
   if (o.validation_split != 0 && !(o.validation_split > 0 && o.validation_split < 1))
     throw InputError(".validation_split is a share of the training data, above 0 and below 1, not " +
@@ -115,8 +130,6 @@ void check_pruning(const TrainingOptions& o) {
         ".prune_begin and .prune_end are shares of the steps, from 0 to 1, and the end does not come "
         "first; found " +
         text_of(o.prune_begin) + " and " + text_of(o.prune_end));
-  if (o.prune == 0 && !o.prune_only.empty())
-    throw InputError(".prune_only names parameters, and .prune says what share of them is to be zero; give both");
   if (o.prune > 0 && (o.keep_best || o.early_stopping > 0))
     throw InputError(
         ".keep_best and .early_stopping would choose an epoch in which the weights are not pruned yet; take .prune "
@@ -269,6 +282,16 @@ Roles roles_of(const TrainingOptions& options, int ranks) {
   return options.server_ranks.empty() ? Roles(ranks, options.servers) : Roles::of_servers(ranks, options.server_ranks);
 }
 
+void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_view name)> given) {
+  static_cast<void>(default_learning_rate(options.optimizer.name));  // throws where there is no such optimizer
+  static_cast<void>(schedule_row(options.schedule));
+  static_cast<void>(strategy_row(options.strategy));
+  visit(options, [&](const Option& option, const auto&...) {
+    if (!option.unread.empty() && given(option.name))
+      throw InputError("." + option.field_name() + " has no meaning " + option.unread);
+  });
+}
+
 void check(const TrainingOptions& options) {
   check_types(options);
   const StrategyRow& strategy = strategy_row(options.strategy);
@@ -288,11 +311,13 @@ void check(const TrainingOptions& options) {
         ".exact promises equal bits, which shares by measured times (.shares = measured) do not give; take .shares = "
         "equal");
   check_sizes(options);
+  check_learning_rate(options);
   for (const GroupOption& group : options.groups) check(group);
   check_watching(options);
   check_pruning(options);
   check_resilience(options);
-  check_texts(options);
+  const auto values = values_of(options), defaults = values_of({});
+  refuse_unread(options, [&](std::string_view name) { return values.at(name) != defaults.at(name); });
 }
 
 EngineRules engine_rules(const TrainingOptions& options) noexcept {
@@ -301,7 +326,9 @@ EngineRules engine_rules(const TrainingOptions& options) noexcept {
 
 std::vector<OptionInWords> in_words(const TrainingOptions& options) {
   std::vector<OptionInWords> list{{"model", options.application + ", " + options.variant, true}};
-  visit(options, Words{list});
+  visit(options, [&](const Option& option, const auto& value, const auto&...) {
+    if (option.alike) list.push_back({std::string(option.name), value_of(option, value), option.matters});
+  });
   return list;
 }
 
@@ -318,7 +345,7 @@ Option option_of_optimizer(std::string_view name, std::string_view field, std::s
   };
   const auto readers = rows_where([&](const OptimizerRow& row) { return optimizer_reads(row.name, read); });
   const bool matters = optimizer_reads(optimizer, read);
-  const std::string unread = "for --optimizer " + std::string(optimizer) + ": it is for " + names_of(readers);
+  const std::string unread = "for .optimizer.name = " + std::string(optimizer) + ": it is for " + names_of(readers);
   return {.name = name,
           .group = "Learning",
           .help = "Of " + names_of(readers),
@@ -335,7 +362,7 @@ Option option_of_schedule(std::string_view name, std::string help, std::string_v
   const std::string reader(std::ranges::find_if(schedule_rows(), reads)->name);
   option.help = "Of " + reader + ": " + option.help;
   option.matters = reads(schedule_row(schedule));
-  if (!option.matters) option.unread = "for --schedule " + std::string(schedule) + ": it is for " + reader;
+  if (!option.matters) option.unread = "for .schedule = " + std::string(schedule) + ": it is for " + reader;
   return option;
 }
 
@@ -351,7 +378,7 @@ std::string decoupled_optimizers() {
 Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy) {
   Option option{.name = name, .group = "Where and how", .help = "Of --strategy local_sgd: " + std::move(help)};
   option.matters = strategy == local_sgd;
-  if (!option.matters) option.unread = "for --strategy " + std::string(strategy) + ": it is for local_sgd";
+  if (!option.matters) option.unread = "for .strategy = " + std::string(strategy) + ": it is for local_sgd";
   return option;
 }
 
@@ -359,7 +386,7 @@ Option option_of_strategy(std::string_view name, std::string help, std::string_v
   Option option{.name = name, .group = "Where and how", .help = std::move(help)};
   option.help = "Of --strategy " + std::string(reader) + ": " + option.help;
   if (strategy != reader)
-    option.unread = "for --strategy " + std::string(strategy) + ": it is for " + std::string(reader);
+    option.unread = "for .strategy = " + std::string(strategy) + ": it is for " + std::string(reader);
   return option;
 }
 

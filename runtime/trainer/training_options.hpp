@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/make_optimizer.hpp>
@@ -56,7 +57,7 @@ struct TrainingOptions {
   std::uint64_t shares_every = 100;
 
   OptimizerOptions optimizer = {};
-  double learning_rate = 0;  ///< 0: the optimizer's default
+  std::optional<double> learning_rate = {};  ///< from 0 on; not given: the optimizer's default
   std::string schedule = "constant";
   std::string scale_learning_rate = "none";
   std::optional<double> warmup_epochs = {};  ///< not given: the schedule's, see ScheduleRow
@@ -74,7 +75,9 @@ struct TrainingOptions {
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};
-  /// Parameters that are not trained: their names, their layers', or patterns, as in GroupOption.
+  /// Parameters that are not trained: their names, their layers', or patterns, as in GroupOption. A BatchNorm whose
+  /// running values are covered as well, as by `batch_norm1` or `batch_norm1.running_mean`, normalises by them in
+  /// training too, and they do not move; by `batch_norm1.weight` or `*.bias` they are not covered.
   std::vector<std::string> freeze = {};
   std::vector<GroupOption> groups = {};  ///< rates and decays of some parameters; later ones have the last word
   /// Share of the weights that is set to zero while training goes on, the smallest ones of each parameter, and stays
@@ -158,8 +161,12 @@ struct TrainingOptions {
   std::vector<Fault> faults = {};  ///< what goes wrong, for tests
 };
 
-/// Throws InputError for what cannot work, whatever the model, the data and the ranks.
+/// Throws InputError for what cannot work, whatever the model, the data and the ranks, and for a field that differs
+/// from its default and has no effect beside the others: a momentum of an optimizer that has none.
 void check(const TrainingOptions& options);
+/// Throws InputError for an option without an effect that was given, if with its default.
+/// @param given  of an option's name, `batch-size`
+void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_view name)> given);
 
 /// All files and folders that a training writes, by the names of their fields: `.save`, …
 [[nodiscard]] std::vector<Output> outputs_of(const TrainingOptions& options);

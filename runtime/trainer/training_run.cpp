@@ -1,11 +1,11 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/layers/label_error.hpp>
-#include <ronda/runtime/trainer/sample_search.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace ronda {
@@ -38,10 +38,7 @@ TrainingRun::TrainingRun(const Parts& parts)
           training_plan(options(), parts.strategy.shard(), parts.train).with_capacity(parts.strategy.batch_capacity()),
           loading(parts.train, true)),
       validation_loader_(test_loader(parts.validation)),
-      test_loader_(test_loader(parts.test)) {
-  last_step_.loss = parts.progress.last_loss;  // steps that tell nothing new repeat these
-  last_step_.metric = parts.progress.last_metric;
-}
+      test_loader_(test_loader(parts.test)) {}
 
 std::unique_ptr<BatchLoader> TrainingRun::test_loader(const Dataset& data) const {
   if (data.size() == 0) return nullptr;
@@ -182,11 +179,8 @@ void TrainingRun::end_step() {
 
 StepReport TrainingRun::finish_step() {
   const Begun begun = in_flight_.front();
-  const StepResult before = std::exchange(last_step_, parts_.strategy.finish_step());
-  if (last_step_.weight == 0) {  // it tells nothing new
-    last_step_.loss = before.loss;
-    last_step_.metric = before.metric;
-  }
+  last_step_ = parts_.strategy.finish_step();
+  if (last_step_.weight == 0) last_step_.loss = last_step_.metric = StepReport::unknown;
   last_step_.times.data = begun.data;
   last_batch_ = begun.batch;
   last_place_ = begun.place;
@@ -195,10 +189,8 @@ StepReport TrainingRun::finish_step() {
   TrainingProgress& progress = parts_.progress;
   const std::uint64_t batch = order_.batch(last_step_.samples_of.value_or(progress.batches.taken()));
   ++progress.step;
-  progress.batches.take(batch);
-  if (last_step_.settled) order_ = progress.batches;
-  progress.last_loss = last_step_.loss;
-  progress.last_metric = last_step_.metric;
+  ++progress.step_in_epoch;
+  if (last_step_.weight != 0) progress.last_loss = last_step_.loss;
   left_ = (left_ || last_step_.flags.leave > 0) && progress.step < setup().total_steps;
   stopped_ = stopped_ || last_step_.stop || left_;
   const double start = std::max(begun.start, last_end_);  // what steps have in common counts once
@@ -233,6 +225,7 @@ void TrainingRun::test_epoch() {
   const Evaluation evaluation = test(*loader);
   slowest_test_ = std::max(slowest_test_, steady_seconds() - start);
   EpochReport& epoch = parts_.progress.current;
+  warn_of_loss(evaluation, tested_with(), epoch.epoch);
   if (validates()) {
     epoch.validation_loss = evaluation.loss;
     epoch.validation_metric = evaluation.metric;
@@ -246,7 +239,17 @@ void TrainingRun::test_epoch() {
 
 void TrainingRun::test_in_the_end() {
   if (!validates() || !test_loader_ || progress().history.empty()) return;
-  set_test(parts_.progress.history.back(), test(*test_loader_));
+  const Evaluation evaluation = test(*test_loader_);
+  warn_of_loss(evaluation, "test", parts_.progress.history.back().epoch);
+  set_test(parts_.progress.history.back(), evaluation);
+}
+
+void TrainingRun::warn_of_loss(const Evaluation& evaluation, const std::string& data, std::uint64_t epoch) {
+  if (std::isfinite(evaluation.loss)) return;
+  const bool is_watched = options().early_stopping > 0 || options().keep_best || options().reduce_rate_after > 0;
+  sink().on_warning("the " + data + " loss of epoch " + std::to_string(epoch) + " is not finite, but " +
+                    shortest(evaluation.loss) + ": look for samples that are far from the training data's" +
+                    (is_watched ? "; it counts as no improvement" : ""));
 }
 
 Evaluation TrainingRun::evaluate(const SeeOutputs& see) {

@@ -137,6 +137,7 @@ class TrainingRun {
   void end_step();
   StepReport finish_step();
   void test_epoch();
+  void warn_of_loss(const Evaluation& evaluation, const std::string& data, std::uint64_t epoch);
   void end_epoch();
   void agree_to_stop();
   [[nodiscard]] std::unique_ptr<BatchLoader> test_loader(const Dataset& data) const;

@@ -1,6 +1,6 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
@@ -72,9 +72,9 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   const Shard shard = data_shard(options, world.communicator());
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
-  if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
-  setup.threads = count_threads(options.threads, world.cores());
-  setup.prefetch = world.cores() > setup.threads.count && !world.communicator().topology().oversubscribed;
+  if (!options.learning_rate) options.learning_rate = default_learning_rate(options.optimizer.name);
+  setup.threads = options.threads > 0 ? options.threads : world.cores();
+  setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
   complete_length(setup, training_plan(options, shard, train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() == 0) require_outputs(options);
@@ -104,17 +104,35 @@ BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Datas
   return {train.size(), options.global_batch_size, shard, options.accumulate};
 }
 
-Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
+namespace {
+
+std::uint64_t warmup_steps(const TrainingSetup& setup, const BatchPlan& plan) {
   const TrainingOptions& options = setup.options;
-  const std::uint64_t steps = setup.total_steps - setup.first_step;
-  const double usual = schedule_row(options.schedule).warmup * static_cast<double>(steps);
+  const double usual =
+      schedule_row(options.schedule).warmup * static_cast<double>(setup.total_steps - setup.first_step);
   constexpr double for_ever = 1e15;  // steps; a whole number, as all below it
   const double warmup =
       options.warmup_epochs ? *options.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : usual;
+  return static_cast<std::uint64_t>(std::llround(std::min(warmup, for_ever)));
+}
+
+}  // namespace
+
+std::string warmup_warning(const TrainingSetup& setup, const BatchPlan& plan) {
+  const std::uint64_t steps = setup.total_steps - setup.first_step, warmup = warmup_steps(setup, plan);
+  if (warmup <= steps) return {};
+  return "the warm-up of " + std::to_string(warmup) + " steps is longer than the training of " + std::to_string(steps) +
+         ": the rate grows to " + formatted("%.0f %%", 100 * static_cast<double>(steps) / static_cast<double>(warmup)) +
+         " of .learning_rate; give a smaller .warmup_epochs, or train longer";
+}
+
+Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
+  const TrainingOptions& options = setup.options;
+  const std::uint64_t steps = setup.total_steps - setup.first_step;
   return Schedule({.name = options.schedule,
-                   .learning_rate = options.learning_rate,
+                   .learning_rate = *options.learning_rate,
                    .total_steps = steps,
-                   .warmup_steps = static_cast<std::uint64_t>(std::llround(std::min(warmup, for_ever))),
+                   .warmup_steps = warmup_steps(setup, plan),
                    .scaling = options.scale_learning_rate,
                    .global_batch = options.global_batch_size,
                    .steps_per_epoch = plan.steps_per_epoch(),

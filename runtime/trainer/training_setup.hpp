@@ -46,6 +46,8 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 
 /// The rate of each update of this fit.
 [[nodiscard]] Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan);
+/// For a warm-up that the training ends before; empty: it ends after.
+[[nodiscard]] std::string warmup_warning(const TrainingSetup& setup, const BatchPlan& plan);
 
 /// Processors of all hosts, library, version, threads of each rank, ranks a node. Collective.
 [[nodiscard]] std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives,

@@ -82,7 +82,9 @@ TEST_CASE("a size of 0 is refused where one has to be given") {
 TEST_CASE("the learning rate is the application's with its own optimizer, named or not, and another's with another") {
   REQUIRE(parsed({}).learning_rate == 0.25);
   REQUIRE(parsed({"--optimizer", "nesterov"}).learning_rate == 0.25);
-  REQUIRE(parsed({"--optimizer", "adam"}).learning_rate == 0);  // the trainer asks the optimizer
+  REQUIRE_FALSE(parsed({"--optimizer", "adam"}).learning_rate);  // the trainer asks the optimizer
+  REQUIRE(parsed({"--learning-rate", "0"}).learning_rate == 0);
+  require_mentions(refusal({"--learning-rate", "-1"}), {"--learning-rate", "from 0 on", "-1"});
   REQUIRE(parsed({"--optimizer", "adam", "--learning-rate", "0.5"}).learning_rate == 0.5);
 }
 

@@ -32,6 +32,7 @@ for option in '--prune-begin 0.2' '--prune-end 0.5' '--prune-only dense1'; do
 done
 refused '--reduce-rate-factor has no meaning without --reduce-rate-after' mnist_softmax --reduce-rate-factor 0.5
 refused '--least-improvement has no meaning without --early-stopping, --keep-best or' mnist_softmax --least-improvement 0.5
+refused '--log-every often: expected a number of steps' mnist_softmax --log-every often
 refused '--keep has no meaning without --checkpoint-dir' mnist_softmax --keep 2
 refused '--on-divergence has no meaning without --audit-every' mnist_softmax --on-divergence rollback
 refused '--steps-in-flight has no meaning for --device cpu' mnist_softmax --steps-in-flight 2 --device cpu

@@ -143,6 +143,28 @@ TEST_CASE("a training ends when its tests have not improved for so many epochs")
   }
 }
 
+TEST_CASE("a test loss that is not finite is a warning, and no improvement") {
+  struct Heard final : EventSink {
+    void on_warning(std::string_view text) override { warnings += std::string(text) + "\n"; }
+    std::string warnings;
+  } heard;
+  const Sequential model{Flatten(), Dense(1)};
+  const MeanSquaredError loss;
+  const MemoryDataset data({1, 2, 3, 4}, {1}, std::vector<float>{1, 2, 3, 4}, {1}),
+      far({std::numeric_limits<float>::infinity()}, {1}, std::vector<float>{1}, {1});
+  TrainingOptions options = small({});
+  options.epochs = 5;
+  options.learning_rate = 0.01;
+  options.early_stopping = 2;
+  Trainer trainer(world(), model, loss, options, &heard);
+  std::size_t epochs = 0;
+  trainer.add({.epoch = [&](const EpochReport&) { ++epochs; }});
+  CHECK_FALSE(std::isfinite(trainer.fit(data, far).loss));
+  CHECK(epochs == 2);
+  if (world().rank() == 0)
+    require_mentions(heard.warnings, {"the test loss of epoch 1 is not finite", "epoch 2", "no improvement"});
+}
+
 TEST_CASE("what is better by too little does not count") {
   const auto all = trained(Place::processor, restless());
   const auto losses = all->losses();
@@ -172,7 +194,7 @@ TEST_CASE("the rate follows tests that do not improve") {
     const auto expected = factors(training->losses(), 1, 0.25);
     REQUIRE(expected[epochs - 1] < 1);
     for (std::size_t step = 0; step < training->rates.size(); ++step)
-      CHECK(training->rates[step] == options.learning_rate * expected[step / steps_per_epoch]);
+      CHECK(training->rates[step] == *options.learning_rate * expected[step / steps_per_epoch]);
   }
 }
 

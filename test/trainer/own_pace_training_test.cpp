@@ -245,7 +245,7 @@ TEST_CASE("asynchronous workers in step are mirrored replicas of a batch as larg
     options.asynchronous = false;
     options.max_staleness.reset();
     options.global_batch_size = 3 * workers;
-    options.learning_rate *= static_cast<double>(workers);
+    options.learning_rate = *options.learning_rate * static_cast<double>(workers);
     CHECK(std::abs(loss - loss_of(options)) < 1e-5);
   }
 }
@@ -267,6 +267,7 @@ TEST_CASE("a training at its own pace ends where it is told to, is saved, and is
     mirrored.resume = false;
     mirrored.resume_from = list_checkpoints(folder.path).back().path;
     mirrored.strategy = "mirrored";
+    mirrored.servers = 1;
     mirrored.asynchronous = false;
     mirrored.replicas_to_aggregate = 0;
     mirrored.epochs = 4;

@@ -218,7 +218,8 @@ TEST_CASE("with one copy gradients are compressed as with a copy each") {
 TEST_CASE("one copy is for divided updates") {
   TrainingOptions whole = by("mirrored");
   whole.one_copy = true;
-  require_mentions(message_of<InputError>([&] { trained(whole); }), {".one_copy", ".strategy = sharded"});
+  require_mentions(message_of<InputError>([&] { trained(whole); }),
+                   {".one_copy", "for .strategy = mirrored", "sharded"});
 }
 
 TEST_CASE("a training that keeps a part of the gradients has the bits of one that was saved and went on") {
@@ -280,7 +281,8 @@ TEST_CASE("a part of the gradients is for divided updates, and for equal shares"
   whole.shard_gradients = true;
   uneven.shares = "measured";
   uneven.accumulate = 4;
-  require_mentions(message_of<InputError>([&] { trained(whole); }), {".shard_gradients", ".strategy = sharded"});
+  require_mentions(message_of<InputError>([&] { trained(whole); }),
+                   {".shard_gradients", "for .strategy = mirrored", "sharded"});
   require_mentions(message_of<InputError>([&] { trained(uneven); }), {".shard_gradients", ".shares = equal"});
 }
 

@@ -78,7 +78,7 @@ TrainingOptions measured(const std::string& shares = "measured") {
   TrainingOptions options;
   options.accumulate = 4;
   options.shares = shares;
-  options.shares_every = 2;
+  if (shares == "measured") options.shares_every = 2;
   options.optimizer.name = "momentum";
   return options;
 }

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/data/csv.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
@@ -16,6 +19,7 @@
 #include "support/ranks.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/toy_data.hpp"
+#include "support/wrapped_loss.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -39,6 +43,31 @@ struct Training {
   Sequential model{Flatten(), Dense(9), ReLU(), Dense(4)};
   SoftmaxCrossEntropy loss;
   Trainer trainer;
+};
+
+/// Toy images, of which some weigh nothing.
+class WeightedImages final : public Dataset {
+ public:
+  /// @param nothing  weigh these, from the first to before the second
+  explicit WeightedImages(Range nothing) : nothing_(nothing) {}
+  [[nodiscard]] std::size_t size() const override { return data_.size(); }
+  [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
+  void read(const SampleRequest& request, Batch& batch) const override {
+    data_.read(request, batch);
+    for (std::size_t row = 0; row < request.samples.size(); ++row)
+      if (request.samples[row] >= nothing_.begin && request.samples[row] < nothing_.end)
+        batch.weights().as<float>()[row] = 0;
+  }
+
+ private:
+  Range nothing_;
+  MemoryDataset data_ = toy_images(48, {9, 7, 1}, 4);
+};
+
+/// Warnings, one after the other.
+struct Heard final : EventSink {
+  void on_warning(std::string_view text) override { warnings += std::string(text) + "\n"; }
+  std::string warnings;
 };
 
 TrainingOptions with(auto member, auto value) {
@@ -92,6 +121,136 @@ TEST_CASE("the rate is scaled with the batch that there is, not with the one tha
   REQUIRE(rate == Approx(0.048));
 }
 
+TEST_CASE("a learning rate of 0 moves nothing, and one that is not given is the optimizer's") {
+  const auto values = [](TrainingOptions options) {
+    options.optimizer.name = "adam";
+    Training training(options);
+    training.fit();
+    const auto first = training.trainer.strategy().parameters()[0].value.as<const float>();
+    return std::vector<float>(first.begin(), first.end());
+  };
+  TrainingOptions untrained;
+  untrained.freeze = {"*"};
+  const std::vector<float> start = values(untrained), zero = values(with(&TrainingOptions::learning_rate, 0.0)),
+                           usual = values({}), given = values(with(&TrainingOptions::learning_rate, 0.001));
+  CHECK(zero == start);
+  CHECK(usual == given);
+  CHECK(usual != start);
+  TrainingOptions group = with(&TrainingOptions::learning_rate, 0.0);
+  group.groups = {{.pattern = "*.bias", .learning_rate = 0.1}};
+  require_mentions(message_of<InputError>([&] { check(group); }), {".learning_rate = 0", ".groups", ".freeze"});
+}
+
+TEST_CASE("a field without an effect beside the others is refused, by its name and theirs") {
+  const auto refused = [](auto set, std::initializer_list<std::string_view> parts) {
+    TrainingOptions options;
+    options.optimizer.name = "sgd";
+    check(options);
+    set(options);
+    require_mentions(message_of<InputError>([&] { check(options); }), parts);
+  };
+  refused([](auto& o) { o.optimizer.momentum = 0.9; },
+          {".optimizer.momentum has no meaning for .optimizer.name = sgd", "it is for momentum"});
+  refused([](auto& o) { o.asynchronous = true; },
+          {".asynchronous has no meaning for .strategy = mirrored", "parameter_server"});
+  refused([](auto& o) { o.cluster = "/nowhere"; }, {".cluster has no meaning for .strategy = mirrored"});
+  refused([](auto& o) { o.local_sgd.synchronise_every = 7; }, {".local_sgd.synchronise_every has no meaning"});
+  refused([](auto& o) { o.gamma = 0.5; }, {".gamma has no meaning for .schedule = constant", "exponential"});
+  refused([](auto& o) { o.reduce_rate_factor = 0.5; },
+          {".reduce_rate_factor has no meaning without .reduce_rate_after"});
+  refused([](auto& o) { o.prune_begin = 0.3; }, {".prune_begin has no meaning without .prune"});
+  refused([](auto& o) { o.shares_every = 5; }, {".shares_every has no meaning for .shares = equal"});
+  refused([](auto& o) { o.exact = true; }, {".exact has no meaning without .checkpoint_dir or .resume_from"});
+  refused([](auto& o) { o.on_divergence = OnDivergence::rollback; }, {".on_divergence", "without .audit_every"});
+}
+
+TEST_CASE("a step without a sample that counts has no loss, and the last known one is the last loss") {
+  WeightedImages data({16, 32});  // the samples of the second step weigh nothing
+  TrainingOptions options = with(&TrainingOptions::shuffle, false);
+  Training training(options);
+  std::vector<StepReport> steps;
+  std::vector<EpochReport> epochs;
+  training.trainer.add({.step = [&](const StepReport& report) { steps.push_back(report); },
+                        .epoch = [&](const EpochReport& report) { epochs.push_back(report); }});
+  training.trainer.fit(data);
+  REQUIRE(steps.size() == 3);
+  CHECK(std::isnan(steps[1].loss));
+  CHECK(std::isnan(steps[1].metric));
+  CHECK(std::isfinite(steps[0].loss));
+  CHECK(std::isfinite(steps[2].loss));
+  CHECK(epochs[0].train_loss == Approx((steps[0].loss + steps[2].loss) / 2));
+}
+
+TEST_CASE("a loss whose total weight is negative or no number ends the training") {
+  for (const double odd : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    const WrappedLoss loss([odd](const WrappedLoss::Run& run) {
+      run();
+      if (run.pass.mode == Mode::training) run.pass.control->weight = odd;
+    });
+    Training training({});
+    Trainer trainer(world(), training.model, loss, Training::prepared({}));
+    require_mentions(message_of<InputError>([&] { trainer.fit(training.data); }), {"total weight", "step 1"});
+  }
+}
+
+TEST_CASE(
+    "what a training cannot mean is a warning: a warm-up that it ends before, no parameter to train, images whose "
+    "channels come first") {
+  const auto warnings = [](const TrainingOptions& options, const MemoryDataset& data) {
+    const Sequential model{Flatten(), Dense(4)};
+    const SoftmaxCrossEntropy loss;
+    Heard heard;
+    Trainer(world(), model, loss, Training::prepared(options), &heard).fit(data);
+    return world().rank() == 0 ? heard.warnings : std::string("rank 0 is told");
+  };
+  const bool told = world().rank() == 0;
+  const MemoryDataset images = toy_images(48, {9, 7, 1}, 4);
+  TrainingOptions usual = with(&TrainingOptions::warmup_epochs, 1.0);
+  CHECK(warnings(usual, images).find("warm-up") == std::string::npos);
+  const std::string warmup = warnings(with(&TrainingOptions::warmup_epochs, 2.0), images);
+  TrainingOptions frozen;
+  frozen.freeze = {"*"};
+  const std::string untrained = warnings(frozen, images);
+  const std::string turned = warnings({}, toy_images(48, {3, 9, 7}, 4));
+  if (!told) return;
+  require_mentions(warmup, {"warm-up of 6 steps", "training of 3", "50 %", ".warmup_epochs"});
+  require_mentions(untrained, {"no parameter is trained", "dense1.weight", ".freeze"});
+  require_mentions(turned, {"(3, 9, 7)", "3 rows of 7 channels", "transpose"});
+}
+
+TEST_CASE("a frozen batch norm holds its statistics, and normalises by them in training; a frozen weight does not") {
+  const auto states = [](const std::vector<std::string>& freeze) {
+    const Sequential model{Flatten(), Dense(6), BatchNorm(), ReLU(), Dense(4)};
+    const SoftmaxCrossEntropy loss;
+    const MemoryDataset data = toy_images(48, {9, 7, 1}, 4);
+    TrainingOptions options;
+    options.freeze = freeze;
+    Trainer trainer(world(), model, loss, Training::prepared(options));
+    trainer.fit(data);
+    StateList all;
+    trainer.strategy().state().visit_layer_states(all);
+    std::vector<float> values;
+    for (const State& state : all.states())
+      if (state.tensor.dtype() == DType::float32)
+        for (const float value : state.tensor.as<const float>()) values.push_back(value);
+    return values;
+  };
+  const std::vector<float> start{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1};
+  for (const char* layer : {"batch_norm1", "batch_norm1.running_mean", "batch_norm*"}) CHECK(states({layer}) == start);
+  for (const char* parameter : {"batch_norm1.weight", "*.bias", "dense1"}) CHECK(states({parameter}) != start);
+}
+
+TEST_CASE("a batch norm that would see one value a channel in training is refused") {
+  const Sequential model{Flatten(), Dense(6), BatchNorm(), Dense(4)};
+  const SoftmaxCrossEntropy loss;
+  const MemoryDataset data = toy_images(48, {9, 7, 1}, 4);
+  TrainingOptions options = Training::prepared({});
+  options.global_batch_size = static_cast<std::size_t>(world().size());
+  Trainer trainer(world(), model, loss, options);
+  require_mentions(message_of<InputError>([&] { trainer.fit(data); }),
+                   {"batch_norm1", "one value a channel", ".batch_size", "SyncBatchNorm"});
+}
+
 TEST_CASE("test data of another kind than the training data is refused") {
   const MemoryDataset wider = toy_images(8, {7, 9, 1}, 4);
   Training training({});
@@ -106,7 +265,7 @@ TEST_CASE("going back over an epoch's end leaves the same bits, and a stop asked
     TrainingOptions options = with(&TrainingOptions::epochs, 3);
     options.plan = folder / "plan.json";  // what the first chose by timing the others take over
     options.audit_every = audits;
-    options.on_divergence = OnDivergence::rollback;
+    if (audits > 0) options.on_divergence = OnDivergence::rollback;
     if (audits > 0) options.faults = {parse_fault("flip@5:1")};
     Training training(options);
     std::uint64_t steps = 0;

@@ -1,13 +1,13 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/finite.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
 
-#include <algorithm>
+#include <cmath>
 
 namespace ronda {
 namespace {
@@ -61,8 +61,12 @@ void NonfiniteGuard::after_step(TrainingRun& run, const StepReport& report) {
     ++overflow_steps_;
     run.sink().on_detail("step " + std::to_string(report.step) +
                          " is not applied: a gradient is beyond float16; the loss scale is " +
-                         std::to_string(step.loss_scale) + " from here on");
+                         shortest(step.loss_scale) + " from here on");
   }
+  if (!std::isfinite(step.weight) || step.weight < 0)
+    throw as_agreed(InputError("the loss counted the total weight " + shortest(step.weight) + " in step " +
+                               std::to_string(report.step) +
+                               "; it adds the weights of the samples that count, which are not negative"));
   if (step.nonfinite || step.spoiled)
     react(run);
   else if (step.weight > 0)  // it tells something

@@ -27,8 +27,7 @@ CheckpointManifest manifest_of_run(TrainingRun& run) {
   m.updates = run.strategy().updates();
   m.samples = run.samples();
   m.train_seconds = run.train_seconds();
-  m.last_loss = std::isfinite(progress.last_loss) ? progress.last_loss : 0;
-  m.last_metric = std::isfinite(progress.last_metric) ? progress.last_metric : 0;
+  m.last_loss = progress.last_loss;
   m.options = run.setup().options_that_matter;
   m.environment = run.setup().environment;
   m.picks = run.strategy().picks();
