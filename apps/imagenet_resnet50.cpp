@@ -71,6 +71,7 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
     test.emplace(options.data / "val", options.pictures);
     require_equal_classes(*train, *test, options.data);
   });
+  for (const ImageFolder* pictures : {&*train, &*test}) command_line.warn(pictures->passed_over());
   command_line.training.variant = "size " + std::to_string(options.pictures.size) + ", " +
                                   std::to_string(train->classes().size()) + " classes, " + smoothing.text() +
                                   mixup.text() + (options.synchronized ? ", synchronised" : "");

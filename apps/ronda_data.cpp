@@ -33,7 +33,8 @@ struct TimingOptions {
 };
 
 int check(const apps::DataPlace& place) {
-  std::size_t damaged = 0, seen = 0;
+  std::size_t damaged = 0;
+  apps::Checked checked;
   {
     apps::Progress progress("ronda_data", place.format == "images" ? "pictures" : "samples");
     const apps::Tell tell = [&](const InputError& error) {
@@ -41,12 +42,13 @@ int check(const apps::DataPlace& place) {
       progress.clear();
       std::cout << error.what() << std::endl;
     };
-    seen = apps::data_format(place.format).check(place, tell, progress);
+    checked = apps::data_format(place.format).check(place, tell, progress);
   }
   if (damaged > 0)
     throw InputError(place.path.string() + " is damaged in " + counted(static_cast<std::int64_t>(damaged), "place") +
                      ", listed above");
-  std::cout << place.path.string() << ": " << counted(static_cast<std::int64_t>(seen), "sample") << ", all sound\n";
+  std::cout << place.path.string() << ": " << counted(static_cast<std::int64_t>(checked.samples), "sample")
+            << ", all sound" << (checked.remark.empty() ? "" : "; ") << checked.remark << "\n";
   return 0;
 }
 
@@ -54,7 +56,7 @@ int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
   const apps::DataFormat& format = apps::data_format(place.format);
   if (!format.open) throw InputError(place.format + " cannot be converted: its tokens are the training's choice");
   const apps::OpenData data = format.open(place, false);
-  require_apart({{"TO", to}, {"TO", to / "input.npy"}, {"TO", to / "target.npy"}});
+  if (!data.remark.empty()) std::cerr << "ronda_data: " << data.remark << "\n";
   apps::write_arrays(data, to);
   std::cout << to.string() << ": " << counted(static_cast<std::int64_t>(data.data->size()), "sample");
   for (const Field& field : data.data->fields()) std::cout << ", " << field.name << " " << field.shape.text();

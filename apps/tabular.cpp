@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/memory_dataset.hpp>
@@ -130,6 +130,7 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
   std::size_t target = 0;
   agree(world.communicator(), [&] {
     table = read_csv(options.data, options.csv);
+    command_line.warn(table.remark());
     if (table.columns.size() < 2) throw InputError(options.data.string() + " has one column, and no inputs for it");
     target = options.target.empty() ? table.columns.size() - 1 : table.column(options.target);
     rows = all_rows(table);
@@ -152,7 +153,7 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
   MeanSquaredError loss(scales.deviations[target]);
   command_line.training.prediction_units = {scales.deviations[target], scales.means[target]};
   const auto describe = [&](const Evaluation& result) {
-    std::ostringstream text;
+    TextWriter text;
     text << "test mse " << result.loss;
     return text.str();
   };

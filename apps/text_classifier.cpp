@@ -1,5 +1,8 @@
 // A text classifier: words as hashed tokens, the mean of their embeddings, a dense layer.
 #include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -43,6 +46,17 @@ void add_options(apps::CommandLine& command_line, TextOptions& options) {
   });
 }
 
+/// Labels number the classes without gaps; empty where they do.
+std::string missing_classes(std::span<const std::int32_t> labels, std::int32_t classes) {
+  std::vector<bool> seen(static_cast<std::size_t>(classes));
+  for (const std::int32_t label : labels) seen[static_cast<std::size_t>(label)] = true;
+  const auto missing = std::ranges::count(seen, false);
+  if (missing == 0) return {};
+  const auto first = std::ranges::find(seen, false) - seen.begin();
+  return std::to_string(missing) + " of the " + std::to_string(classes) + " classes have no sample to train with, " +
+         std::to_string(first) + " the first; labels number the classes 0, 1, 2, ... without gaps";
+}
+
 int run(World& world, apps::CommandLine& command_line, const TextOptions& options) {
   LabelledText train, test;
   std::int32_t classes = 0;
@@ -54,6 +68,7 @@ int run(World& world, apps::CommandLine& command_line, const TextOptions& option
       throw InputError((options.data / "train.tsv.gz").string() + ": a label of " + std::to_string(largest) +
                        "; labels count the classes from 0 on, below " + std::to_string(most));
     classes = std::max(largest + 1, 2);
+    command_line.warn(missing_classes(train.labels, classes));
     test = read_labelled_text(options.data / "test.tsv.gz", {.classes = classes});
   });
   command_line.training.variant = std::to_string(options.tokens) + " tokens of " + std::to_string(options.width) +
@@ -71,7 +86,7 @@ int run(World& world, apps::CommandLine& command_line, const TextOptions& option
 
 int main(int argc, char** argv) {
   apps::CommandLine command_line("text_classifier", "Trains a classifier of texts, on sentences of reviews.",
-                                 {.epochs = 5, .learning_rate = 0.1});
+                                 {.epochs = 5, .learning_rate = 0.005, .optimizer = "adam", .schedule = "constant"});
   TextOptions options;
   add_options(command_line, options);
   return apps::launch_with(command_line, argc, argv, [&](World& world) { return run(world, command_line, options); });

@@ -29,7 +29,7 @@ void read_alone(const Dataset& data, std::uint64_t sample) {
   data.read({.samples = std::span(&sample, 1)}, batch);
 }
 
-std::size_t check_pictures(const DataPlace& place, const Tell& tell, Progress& progress) {
+Checked check_pictures(const DataPlace& place, const Tell& tell, Progress& progress) {
   const ImageFolder pictures(place.path, {.size = 1, .resize = 1, .readers = readers(place), .skip_damaged = true});
   const ImageFolder strict(place.path, {.size = 1, .resize = 1, .damage_remedy = "mend the file, or remove it"});
   constexpr std::size_t at_once = 64;
@@ -49,10 +49,10 @@ std::size_t check_pictures(const DataPlace& place, const Tell& tell, Progress& p
       }
     progress.at(sample + 1, pictures.size());
   }
-  return pictures.size();
+  return {pictures.size(), pictures.passed_over()};
 }
 
-std::size_t check_mnist(const DataPlace& place, const Tell& tell, Progress&) {
+Checked check_mnist(const DataPlace& place, const Tell& tell, Progress&) {
   bool sound = true;
   const auto try_to = [&](const auto& work) {
     try {
@@ -75,27 +75,28 @@ std::size_t check_mnist(const DataPlace& place, const Tell& tell, Progress&) {
       const Mnist mnist = load_mnist(place.path);
       samples = mnist.train.size() + mnist.test.size();
     });
-  return samples;
+  return {samples};
 }
 
-std::size_t check_table(const DataPlace& place, const Tell& tell, Progress&) {
+Checked check_table(const DataPlace& place, const Tell& tell, Progress&) {
   std::size_t damaged = 0;
   CsvOptions options{.separator = place.separator, .ignore = place.ignore};
   options.on_damaged = [&](const InputError& error) {
     ++damaged;
     tell(error);
   };
-  return read_csv(place.path, options).rows() + damaged;
+  const CsvTable table = read_csv(place.path, options);
+  return {table.rows() + damaged, table.remark()};
 }
 
-std::size_t check_texts(const DataPlace& place, const Tell& tell, Progress&) {
+Checked check_texts(const DataPlace& place, const Tell& tell, Progress&) {
   std::size_t damaged = 0;
   LabelledTextOptions options;
   options.on_damaged = [&](const InputError& error) {
     ++damaged;
     tell(error);
   };
-  return read_labelled_text(place.path, options).texts.size() + damaged;
+  return {read_labelled_text(place.path, options).texts.size() + damaged};
 }
 
 template <class T>
@@ -115,7 +116,8 @@ OpenData open_pictures(const DataPlace& place, bool vary) {
                          .damage_remedy = "mend the file, or remove it; ronda_data check lists all that are damaged"});
   const Dataset* const view = pictures.get();
   std::vector<std::string> classes = pictures->classes();
-  return {{std::move(pictures)}, view, true, std::move(classes)};
+  std::string remark = pictures->passed_over();
+  return {{std::move(pictures)}, view, true, std::move(classes), std::move(remark)};
 }
 
 OpenData open_table(const DataPlace& place, bool) {
@@ -125,9 +127,11 @@ OpenData open_table(const DataPlace& place, bool) {
   std::vector<float> inputs, targets;
   for (std::size_t i = 0; i < table.values.size(); ++i)
     (i % table.columns.size() == target ? targets : inputs).push_back(static_cast<float>(table.values[i]));
-  return opened(MemoryDataset(std::move(inputs), Shape{static_cast<std::int64_t>(table.columns.size()) - 1},
-                              std::move(targets), Shape{1}),
-                false);
+  OpenData data = opened(MemoryDataset(std::move(inputs), Shape{static_cast<std::int64_t>(table.columns.size()) - 1},
+                                       std::move(targets), Shape{1}),
+                         false);
+  data.remark = table.remark();
+  return data;
 }
 
 template <class Both>
@@ -143,13 +147,13 @@ const std::vector<DataFormat>& data_formats() {
       {"images", "a folder of pictures with a subfolder a class", check_pictures, open_pictures, imagenet_augmentation,
        imagenet_normalized},
       {"cifar10", "the folder of CIFAR-10's binary files",
-       [](const DataPlace& place, const Tell& tell, Progress&) { return check_cifar10(place.path, tell); },
+       [](const DataPlace& place, const Tell& tell, Progress&) { return Checked{check_cifar10(place.path, tell)}; },
        [](const DataPlace& place, bool) {
          return one_part(load_cifar10(place.path), place, cifar10_classes(place.path));
        },
        cifar10_augmentation, cifar10_normalized},
       {"cifar100", "the same of CIFAR-100",
-       [](const DataPlace& place, const Tell& tell, Progress&) { return check_cifar100(place.path, tell); },
+       [](const DataPlace& place, const Tell& tell, Progress&) { return Checked{check_cifar100(place.path, tell)}; },
        [](const DataPlace& place, bool) { return one_part(load_cifar100(place.path), place); }, cifar10_augmentation,
        cifar10_normalized},
       {"mnist", "the folder of MNIST's four IDX files", check_mnist,

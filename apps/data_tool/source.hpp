@@ -32,6 +32,12 @@ struct OpenData {
   const Dataset* data = nullptr;
   bool bytes = false;  ///< inputs are bytes / 255
   std::vector<std::string> classes;
+  std::string remark = {};  ///< what is left out of it; empty: nothing
+};
+
+struct Checked {
+  std::size_t samples = 0;  ///< or files
+  std::string remark = {};  ///< what is left out, which is no damage; empty: nothing
 };
 
 using Tell = std::function<void(const InputError&)>;
@@ -40,8 +46,8 @@ using Tell = std::function<void(const InputError&)>;
 struct DataFormat {
   std::string name;
   std::string help;
-  /// Reads everything; tells every damage, and returns how many samples or files it has seen.
-  std::function<std::size_t(const DataPlace&, const Tell&, Progress&)> check;
+  /// Reads everything; tells every damage.
+  std::function<Checked(const DataPlace&, const Tell&, Progress&)> check;
   /// @param vary  random parts of pictures, as a training has them
   std::function<OpenData(const DataPlace&, bool vary)> open;
   /// What the applications do to these images in a training, before they normalise them.

@@ -62,6 +62,10 @@ run "$apps/ronda_data" check images "$work/pictures"
 if grep -q 'lacks PNG' "$work/out" "$work/err"; then skip 'this build has no library for PNG'; fi
 expect_status 0
 expect 'how many there are' grep -q '70 samples, all sound' "$work/out"
+echo RIFF >"$work/pictures/a/x.webp"
+data 0 check images "$work/pictures"
+expect 'what is left out' grep -q '70 samples, all sound; not read are 1 .webp in' "$work/out"
+rm "$work/pictures/a/x.webp"
 data 0 convert images "$work/pictures" "$work/arrays" --size 28
 expect 'the middle of each picture, as bytes, and its class' env PYTHONPATH="$work" python3 -c '
 import sys; from read import npy
@@ -113,6 +117,13 @@ data 0 time mnist "$mnist" --seconds 0.1
 expect 'a line' grep -Eq ': [0-9]+ samples/s, [0-9]+ samples in random order, 64 a batch$' "$work/out"
 data 2 time text "$work/pictures"
 expect_message 'text cannot be timed'
+
+# A table that pandas wrote has an index, which is no input.
+printf ',a,y\n0,5,6\n1,7,8\n' >"$work/pandas.csv"
+data 0 check csv "$work/pandas.csv"
+expect 'a remark' grep -q '2 samples, all sound; the first column of the table is left out' "$work/out"
+data 0 convert csv "$work/pandas.csv" "$work/indexed"
+expect 'one input' grep -q 'input (1)' "$work/out"
 
 # A table, to folders and HDF5.
 printf 'a,y,name,b\n1,2,x,3\n4,5.5,z,6\n' >"$work/table.csv"

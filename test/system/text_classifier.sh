@@ -5,7 +5,7 @@ limit=60
 
 options=(--optimizer adam --learning-rate 0.005 --schedule constant --global-batch-size 128 --threads 1 --quiet)
 for ranks in 1 3; do
-  mpi $ranks "$apps/text_classifier" "${options[@]}" --epochs 5 --summary-json "$work/summary.json"
+  mpi $ranks "$apps/text_classifier" --threads 1 --quiet --summary-json "$work/summary.json" # with its defaults
   expect_status 0
   accuracy=$(summary test_accuracy) sent=$(summary bytes_per_step)
   echo "$ranks ranks: $accuracy of the test data, $sent bytes a step"
@@ -60,3 +60,9 @@ refused '--metrics .*train.tsv.gz would overwrite an input' --data "$work/own" -
 mkdir "$work/labels" && printf 'label\ttext\n0\tfine\n1048576\tfar\n' | tee "$work/labels/test.tsv" | gzip >"$work/labels/train.tsv.gz"
 gzip "$work/labels/test.tsv"
 refused 'labels/train.tsv.gz: a label of 1048576; labels count the classes from 0 on' --data "$work/labels"
+
+# Labels with gaps make classes without a sample.
+mkdir "$work/gaps" && printf 'label\ttext\n0\tfine\n1000\tfair\n2000\tfar\n' | gzip | tee "$work/gaps/test.tsv.gz" >"$work/gaps/train.tsv.gz"
+mpi 2 "$apps/text_classifier" --data "$work/gaps" --steps 1 --threads 1 --quiet
+expect_status 0
+expect 'one warning' test "$(grep -c 'warning: 1998 of the 2001 classes have no sample to train with, 1 the first' "$work/err")" -eq 1
