@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
@@ -33,6 +34,7 @@ struct Options {
   fs::path model, output;
   std::vector<fs::path> data;
   std::size_t samples = 1000;
+  double least_agreement = 0.9;
   std::string description;
   PredictorOptions predictor = apps::default_predictor();
 };
@@ -51,6 +53,10 @@ bool parse(Options& options, int argc, char** argv) {
       ->required();
   app.add_option("--samples", options.samples, "Of these at most so many are computed, evenly spread")
       ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--least-agreement", options.least_agreement,
+                 "Share of samples whose class stays; of a model of numbers: R2 of its outputs; below it nothing is "
+                 "written")
+      ->check(CLI::Range(0.0, 1.0));
   apps::add_predictor(app, options.predictor);
   apps::add_description(app, options.description);
   return apps::parse(app, argc, argv);
@@ -116,22 +122,23 @@ class Comparison {
                          (all == &after_ ? ", with int8 weights" : "; is it of a training that failed?"));
   }
 
-  /// How far outputs are apart: of classes how many rows have another likeliest one, of numbers the largest difference.
+  /// From 1 down: of classes the share of rows whose likeliest one stays, of numbers the R² of the int8 outputs.
+  [[nodiscard]] double agreement(std::size_t classes) const {
+    return classes > 0 ? static_cast<double>(same_classes(classes)) * static_cast<double>(classes) /
+                             static_cast<double>(before_.size())
+                       : r2();
+  }
+
+  /// How far outputs are apart: of classes how many rows have the same likeliest one, of numbers the largest
+  /// difference.
   void print_outputs(std::size_t classes, float unit) const {
-    if (classes == 0) {
-      float most = 0;
-      for (std::size_t i = 0; i < before_.size(); ++i) most = std::max(most, std::abs(before_[i] - after_[i]));
-      std::cout << "predictions differ by at most " << most * unit << "\n";
+    if (classes > 0) {
+      std::cout << "same class as float32: " << same_classes(classes) << " of " << before_.size() / classes << "\n";
       return;
     }
-    std::size_t same = 0;
-    const auto likeliest = [&](const std::vector<float>& all, std::size_t row) {
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row);
-      return std::max_element(begin, begin + static_cast<std::ptrdiff_t>(classes)) - begin;
-    };
-    for (std::size_t row = 0; row < before_.size(); row += classes)
-      same += likeliest(before_, row) == likeliest(after_, row) ? 1 : 0;
-    std::cout << "same class as float32: " << same << " of " << before_.size() / classes << "\n";
+    float most = 0;
+    for (std::size_t i = 0; i < before_.size(); ++i) most = std::max(most, std::abs(before_[i] - after_[i]));
+    std::cout << "predictions differ by at most " << most * unit << "\n";
   }
 
   /// The best of a second of rounds, in turns; of one round where that takes longer.
@@ -147,6 +154,27 @@ class Comparison {
   }
 
  private:
+  [[nodiscard]] std::size_t same_classes(std::size_t classes) const {
+    std::size_t same = 0;
+    const auto likeliest = [&](const std::vector<float>& all, std::size_t row) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row);
+      return std::max_element(begin, begin + static_cast<std::ptrdiff_t>(classes)) - begin;
+    };
+    for (std::size_t row = 0; row < before_.size(); row += classes)
+      same += likeliest(before_, row) == likeliest(after_, row) ? 1 : 0;
+    return same;
+  }
+  /// 1 where the float32 outputs are all alike: there is no spread to compare errors with.
+  [[nodiscard]] double r2() const {
+    double mean = 0, spread = 0, error = 0;
+    for (const float x : before_) mean += x / static_cast<double>(before_.size());
+    for (std::size_t i = 0; i < before_.size(); ++i) {
+      spread += (before_[i] - mean) * (before_[i] - mean);
+      error += (double{before_[i]} - after_[i]) * (double{before_[i]} - after_[i]);
+    }
+    return spread > 0 ? 1 - error / spread : 1;
+  }
+
   std::vector<float> outputs(Predictor& predictor) {
     std::vector<float> all;
     compute(predictor, [&](std::span<const float> some) { all.insert(all.end(), some.begin(), some.end()); });
@@ -218,6 +246,11 @@ int run(int argc, char** argv) {
   }
   Comparison comparison(model, quantized, samples, options.predictor);
   comparison.compute_outputs();
+  if (const double agreement = comparison.agreement(model.classes.size()); agreement < options.least_agreement)
+    throw Error("with int8 weights the outputs for these samples agree to " + formatted("%.1f %%", 100 * agreement) +
+                " with those of float32, less than " + formatted("%.1f %%", 100 * options.least_agreement) +
+                ": nothing is written; give --data of more kinds, keep the model in float32, or set --least-agreement "
+                "lower");
   write_safetensors(options.output, quantized, {{"format", "pt"}, {apps::model_card_key, model.card}});
 
   print_tensors(quantized);

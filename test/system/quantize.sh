@@ -55,7 +55,7 @@ expect_status 0
 for i in {1..40}; do echo "line $i of a text"; done >"$work/text"
 run "$apps/char_gpt" --quiet --data "$work/text" --layers 1 --heads 2 --width 16 --context 8 --steps 2 --global-batch-size 4 --save "$work/gpt"
 expect_status 0
-run "$apps/ronda_quantize" "$work/gpt" "$work/gpt.int8" --data "$work/text" --threads 1
+run "$apps/ronda_quantize" "$work/gpt" "$work/gpt.int8" --data "$work/text" --threads 1 --least-agreement 0 # of a model that has learnt nothing
 expect_status 0
 expect 'a float32 embedding' grep -Eq '^embedding1.weight .* float32 ' "$work/out"
 expect 'int8 attention' grep -Eq '^attention1.in_proj_weight .* int8 ' "$work/out"
@@ -64,6 +64,24 @@ refused() { # refused MESSAGE TOOL ARGUMENT…
   refused_alone "$@"
   expect 'no file' test ! -e "$work/none"
 }
+
+# Weights of a pixel that is always black are a thousand times the others: as bytes the others are 0.
+python3 - "$work/mnist_mlp" "$work/coarse" <<'END'
+import json, struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+length = struct.unpack_from("<Q", data)[0]
+weight = json.loads(data[8:8 + length])["dense1.weight"]
+rows, columns = weight["shape"]
+for row in range(rows): struct.pack_into("<f", data, 8 + length + weight["data_offsets"][0] + 4 * columns * row, 1000.0)
+open(sys.argv[2], "wb").write(data)
+END
+what='a model that int8 spoils'
+run "$apps/ronda_quantize" "$work/coarse" "$work/none" --data "$mnist/train-images-idx3-ubyte.gz" --threads 1
+expect_status 1
+expect_message 'agree to [0-9.]+ % with those of float32, less than 90.0 %: nothing is written'
+expect 'no file' test ! -e "$work/none"
+run "$apps/ronda_quantize" "$work/coarse" "$work/coarse.int8" --data "$mnist/train-images-idx3-ubyte.gz" --threads 1 --least-agreement 0
+expect_status 0
 head -c 20000 "$work/mnist_mlp" >"$work/cut"
 python3 - "$work/mnist_mlp" "$work/spoiled" <<'END'
 import struct, sys
