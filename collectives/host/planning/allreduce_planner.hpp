@@ -48,10 +48,10 @@ class AllreducePlanner {
   }
   /// Not collective. Of the group that this one is split off from. Where they are known, formulas alone choose: what is
   /// tried is known to nobody who keeps costs, so that equal runs would choose differently.
-  void inherit(std::optional<LinkCosts> costs) {
-    costs_ = std::move(costs);
-    tries_ = !costs_;
-    if (costs_) costs_->trials.clear();
+  void inherit(const std::optional<LinkCosts>& costs) {
+    tries_ = !costs;
+    costs_.reset();
+    if (costs) costs_.emplace(*costs).trials.clear();
   }
 
  private:

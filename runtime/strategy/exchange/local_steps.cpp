@@ -142,8 +142,9 @@ void LocalSteps::publish_fragments(UpdateOutcome& outcome, Stream& stream) {
   fragments_->start_due(steps_, own_, *outer_, values(), stream);
 }
 
-/// @param all  what was told in this step already
-void LocalSteps::agree_on_all(StepControl all, UpdateOutcome& outcome, Stream& stream) {
+/// @param told_already  sums that this step has had from other ranks
+void LocalSteps::agree_on_all(const StepControl& told_already, UpdateOutcome& outcome, Stream& stream) {
+  StepControl all = told_already;
   if (fragments_) fragments_->finish_all(told_, all, *outer_, values(), stream);
   sums() = own_.told();
   told_.add(std::exchange(own_, {}));

@@ -71,7 +71,7 @@ class LocalSteps final : public GradientExchange {
 
  private:
   void publish_fragments(UpdateOutcome& outcome, Stream& stream);
-  void agree_on_all(StepControl all, UpdateOutcome& outcome, Stream& stream);
+  void agree_on_all(const StepControl& told_already, UpdateOutcome& outcome, Stream& stream);
   void tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream);
   void tell_nothing(UpdateOutcome& outcome, Stream& stream);
   void mark_all(Stream& stream);
