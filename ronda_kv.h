@@ -39,8 +39,8 @@ typedef struct ronda_kv_options {
                                 waits. Less than 0, as it is unless it is set: none waits */
   size_t part_bytes;         /* longer values are cut into parts; a multiple of 64. 0: 4 MiB */
   double communication_timeout; /* as in ronda_options */
-  size_t ahead_bytes;        /* of each worker's gradients that a server keeps for later rounds: a push beyond it waits.
-                                0: 256 MiB */
+  size_t ahead_bytes; /* of each worker's gradients that a server keeps for later rounds: a push beyond it waits.
+                         0: 256 MiB */
 } ronda_kv_options;
 
 /* A part of a value, for an update. */

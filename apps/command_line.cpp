@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdlib>
+#include <span>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
@@ -183,19 +184,6 @@ bool CommandLine::parse(int argc, char** argv) {
   for (const auto& check_more : checks_) check_more();
   stop_signals.emplace(training.checkpoint_dir.empty() ? StopSignals::Taken::warnings : StopSignals::Taken::all);
   return true;
-}
-
-void CommandLine::keep(const std::filesystem::path& file) {
-  check_by([this, &file] { refuse_writing_over(file, "the data"); });
-}
-
-void CommandLine::refuse_writing_over(const std::filesystem::path& file, const std::string& what) const {
-  for (const auto& [name, path] : result_files(training)) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, file, ignored))
-      throw InputError(names_.on_command_line(name) + " " + path.string() + " would be written over " + what +
-                       ": give another name");
-  }
 }
 
 }  // namespace ronda::apps

@@ -63,7 +63,7 @@ class CommandLine {
   WorldOptions world;
   bool quiet = false, verbose = false;
   LogInterval log_every = {};
-  /// From the end of parse on, where the training is saved: signals that ask for its end are heard of from the start.
+  /// From the end of parse on: signals that ask for an early end of the training.
   std::optional<StopSignals> stop_signals;
 
  private:
@@ -71,7 +71,6 @@ class CommandLine {
   void add_world_options();
   void add_output();
   void name_own_options();
-  void refuse_writing_over(const std::filesystem::path& file, const std::string& what) const;
 
   std::unique_ptr<CLI::App> app_;
   Defaults defaults_;

@@ -56,6 +56,7 @@ int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
   const apps::DataFormat& format = apps::data_format(place.format);
   if (!format.open) throw InputError(place.format + " cannot be converted: its tokens are the training's choice");
   const apps::OpenData data = format.open(place, false);
+  require_apart({{"TO", to}, {"TO", to / "input.npy"}, {"TO", to / "target.npy"}});
   if (!data.remark.empty()) std::cerr << "ronda_data: " << data.remark << "\n";
   apps::write_arrays(data, to);
   std::cout << to.string() << ": " << counted(static_cast<std::int64_t>(data.data->size()), "sample");

@@ -4,7 +4,6 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/formatted.hpp>
-#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>

@@ -12,6 +12,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/formatted.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/nearest_name.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>

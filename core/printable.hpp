@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,5 +11,6 @@ namespace ronda {
 
 /// How many bytes at the beginning of `text` are UTF-8; all of them where all of it is.
 [[nodiscard]] std::size_t utf8_prefix(std::string_view text);
+[[nodiscard]] inline bool is_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
 
 }  // namespace ronda

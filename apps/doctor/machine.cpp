@@ -12,6 +12,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/cpu_quota.hpp>
 #include <ronda/core/formatted.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/layers/primitives.hpp>
 

@@ -1,6 +1,9 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/formatted.hpp>
+#include <ronda/core/process.hpp>
+
+#include <unistd.h>
 
 #include <csignal>
 

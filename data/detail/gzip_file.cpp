@@ -24,6 +24,7 @@ GzipFile::GzipFile(const std::filesystem::path& path) : path_(path) {
     throw InputError(path.string() + " is a directory, expected a file");
   file_.reset(std::fopen(path.c_str(), "rbe"));
   if (!file_) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
+  note_data_file(path);
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // input_ is the buffer
   gzipped_ = has_input() && stream_.avail_in >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
   if (!gzipped_) return;

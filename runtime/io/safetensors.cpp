@@ -137,12 +137,13 @@ std::string SafetensorsFile::read_header() {
     throw header.damaged("expected at least 8 bytes, found " + std::to_string(size) +
                          "; it is cut off or no such file");
   read_bytes(reinterpret_cast<char*>(&length), sizeof length);
-  if (is_pickle(length))
-    throw InputError(path_.string() + " is a file of torch.save, expected safetensors; convert it in Python: " +
-                     "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)");
-  if (length > size - sizeof length)
+  if (length > size - sizeof length) {
+    if (is_pickle(length))
+      throw InputError(path_.string() + " is a file of torch.save, expected safetensors; convert it in Python: " +
+                       "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)");
     throw header.damaged("its first 8 bytes promise a header of " + std::to_string(length) + " bytes, the file has " +
                          std::to_string(size) + "; it is cut off or no such file");
+  }
   if (const std::uint64_t most = JsonLimits().bytes; length > most)
     throw header.damaged("its header has " + std::to_string(length) + " bytes, at most " + std::to_string(most) +
                          " are read");

@@ -10,8 +10,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
-#include <sstream>
 
 namespace ronda {
 namespace {
@@ -110,6 +108,19 @@ std::function<ParameterGroup(std::string_view)> groups_of(const TrainingOptions&
     }
     return result;
   };
+}
+
+std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters) {
+  const auto group_of = groups_of(options);
+  if (!group_of) return "none\n";
+  std::string text;
+  for (const Parameter& parameter : parameters) {
+    const ParameterGroup group = group_of(parameter.name);
+    text += parameter.name + ": rate_factor " + shortest(group.rate_factor) + ", weight_decay " +
+            (group.weight_decay ? shortest(*group.weight_decay) : "of the optimizer") +
+            (group.frozen ? ", frozen" : "") + (group.pruned ? ", pruned" : "") + "\n";
+  }
+  return text;
 }
 
 void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters,

@@ -45,5 +45,7 @@ void check_groups(const TrainingOptions& options, std::span<const Parameter> par
                   const std::set<std::string>& held);
 /// For a training of which all parameters are frozen; empty: some are trained.
 [[nodiscard]] std::string frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters);
+/// The group of each parameter, a line each, for ranks to compare.
+[[nodiscard]] std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
 
 }  // namespace ronda

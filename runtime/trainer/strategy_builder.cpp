@@ -87,7 +87,12 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
                              .schedule = *rates,
                              .options = std::move(options),
                              .sink = &sink});
-  agree(communicator, [&] { check_groups(parts.setup.options, strategy->parameters(), held); });
+  std::string groups;
+  agree(communicator, [&] {
+    check_groups(parts.setup.options, strategy->parameters(), held);
+    groups = text_of_groups(parts.setup.options, strategy->parameters());
+  });
+  require_equal(communicator, "the groups of parameters (.group_of)", groups);
   if (const std::string warning = frozen_warning(parts.setup.options, strategy->parameters()); !warning.empty())
     sink.on_warning(warning);
   store.keep(*strategy, sink);

@@ -161,7 +161,7 @@ Evaluation Trainer::fit_on(const FitData& data) {
   choose_platform(setup);
   sink_.on_note(first_line(world_, setup, *platform_.device.context, data.train.size()));
   if (const std::string warning = order_warning(data.train); !warning.empty()) sink_.on_warning(warning);
-  tell_binding(world_, setup.threads, sink_);
+  tell_binding(world_, setup.threads, text_of_threads(setup.threads_of_ranks), sink_);
   std::optional<Saving> saving;
   if (!setup.options.checkpoint_dir.empty()) saving.emplace(world_.communicator(), setup.options, sink_);
   left_ = saving && saving->leaves_at_once();
@@ -196,6 +196,11 @@ TrainingSetup Trainer::prepare(const FitData& data) {
   require_equal_on_ranks(setup, world_.communicator(), data.test);
   for (const auto& threads : world_.communicator().gather_texts(std::to_string(setup.threads.count)))
     setup.threads_of_ranks.push_back(std::stoi(threads));
+  return setup;
+}
+
+/// Behind the lock of the checkpoints' folder, which waits for a run that is about to end.
+void Trainer::open_files(const TrainingOptions& options) {
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0 || strategy_) return;
     files_ = open_file_sinks(options, sink_);

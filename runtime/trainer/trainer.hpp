@@ -91,6 +91,7 @@ class Trainer {
 
   Evaluation fit_on(const FitData& data);
   [[nodiscard]] TrainingSetup prepare(const FitData& data);
+  void open_files(const TrainingOptions& options);
   void choose_platform(TrainingSetup& setup);
   void build(TrainingSetup& setup, const std::optional<Resumption>& resumption, const Dataset& train,
              const std::vector<const Dataset*>& device_data);

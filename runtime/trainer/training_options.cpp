@@ -316,7 +316,9 @@ void check(const TrainingOptions& options) {
   check_watching(options);
   check_pruning(options);
   check_resilience(options);
-  const auto values = values_of(options), defaults = values_of({});
+  check_texts(options);
+  const TrainingOptions unset;
+  const auto values = values_of(options), defaults = values_of(unset);
   refuse_unread(options, [&](std::string_view name) { return values.at(name) != defaults.at(name); });
 }
 

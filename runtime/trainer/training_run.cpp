@@ -2,6 +2,8 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/shortest.hpp>
+#include <ronda/layers/label_error.hpp>
+#include <ronda/runtime/trainer/sample_search.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 #include <algorithm>
@@ -126,9 +128,12 @@ bool TrainingRun::needs_equal_replicas() const {
 void TrainingRun::begin_step() {
   Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0, .place = {}};
   Strategy& strategy = parts_.strategy;
-  const std::size_t place = static_cast<std::size_t>(progress().step_in_epoch) + in_flight_.size();
-  step.place = strategy.samples_for(place, loader_.plan().steps_per_epoch());
-  if (step.place) loader_.seek(progress().current.epoch, *step.place);
+  const std::size_t place = static_cast<std::size_t>(progress().batches.taken()) + in_flight_.size();
+  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());  // by their number in `order_`
+  if (samples) {
+    step.place = order_.batch(*samples);
+    seek(progress().current.epoch, *step.place);
+  }
   StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
   for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
   strategy.raise(flags);
@@ -189,8 +194,12 @@ StepReport TrainingRun::finish_step() {
   TrainingProgress& progress = parts_.progress;
   const std::uint64_t batch = order_.batch(last_step_.samples_of.value_or(progress.batches.taken()));
   ++progress.step;
-  ++progress.step_in_epoch;
-  if (last_step_.weight != 0) progress.last_loss = last_step_.loss;
+  progress.batches.take(batch);
+  if (last_step_.settled) order_ = progress.batches;
+  if (last_step_.weight != 0) {
+    progress.last_loss = last_step_.loss;
+    progress.last_metric = last_step_.metric;
+  }
   left_ = (left_ || last_step_.flags.leave > 0) && progress.step < setup().total_steps;
   stopped_ = stopped_ || last_step_.stop || left_;
   const double start = std::max(begun.start, last_end_);  // what steps have in common counts once

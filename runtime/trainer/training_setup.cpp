@@ -1,6 +1,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/formatted.hpp>
+#include <ronda/core/listed.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
@@ -12,8 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -73,8 +72,8 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
   if (!options.learning_rate) options.learning_rate = default_learning_rate(options.optimizer.name);
-  setup.threads = options.threads > 0 ? options.threads : world.cores();
-  setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
+  setup.threads = count_threads(options.threads, world.cores());
+  setup.prefetch = world.cores() > setup.threads.count && !world.communicator().topology().oversubscribed;
   complete_length(setup, training_plan(options, shard, train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() == 0) require_outputs(options);

@@ -17,7 +17,7 @@ namespace ronda {
 /// A training's options, with all filled in that depends on data, ranks and machine.
 struct TrainingSetup {
   TrainingOptions options;                    ///< batch size, rate and so on are set
-  ThreadCount threads;                        ///< of this rank
+  ThreadCount threads = {};                   ///< of this rank
   std::vector<int> threads_of_ranks = {};     ///< by rank
   bool prefetch = false;                      ///< a core is free for reading ahead
   std::uint64_t first_step = 0;               ///< steps that earlier fits did

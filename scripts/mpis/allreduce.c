@@ -1,7 +1,7 @@
-/* Measures MPI_Allreduce as bench_allreduce measures ours: allreduce [--warm] BYTES... prints "BYTES MICROSECONDS" a line,
- * for float32 sums in private memory, in large pages where the system has them. Each rank rewrites its buffer before each
- * call, the call alone is timed, and the median of the slowest rank's times counts. With --warm the buffer stays as it is,
- * and the best of many short measurements counts. */
+/* Measures MPI_Allreduce as bench_allreduce measures ours: allreduce [--warm] BYTES... prints "BYTES MICROSECONDS" a
+ * line, for float32 sums in private memory, in large pages where the system has them. Each rank rewrites its buffer
+ * before each call, the call alone is timed, and the median of the slowest rank's times counts. With --warm the buffer
+ * stays as it is, and the best of many short measurements counts. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>

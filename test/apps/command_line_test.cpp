@@ -178,7 +178,7 @@ TEST_CASE("a number with a comma, a letter or a fraction is told in a line") {
   for (const std::string count : {"--epochs", "--threads", "--keep", "--batch-size"})
     for (const std::string value : {"1,5", "1.5", "1e3", "ten"})
       require_mentions(refusal({count, value}), {count, "'" + value + "' is no whole number"});
-  require_mentions(refusal({"--learning-rate", "-0.5"}), {"--learning-rate", "-0.5 is not above 0"});
+  require_mentions(refusal({"--learning-rate", "-0.5"}), {"--learning-rate", "a number from 0 on, not -0.5"});
   require_mentions(refusal({"--steps", "18446744073709551616"}), {"--steps", "too large"});
   REQUIRE(parsed({"--steps", "010"}).steps == 10U);  // not eight
 }

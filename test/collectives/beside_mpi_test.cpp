@@ -61,11 +61,11 @@ void set_up(MPI_Comm communicator) {
   const Tensor tensor{std::span(values)};
   Communicator part = all.split(0, all.rank());
   part.allreduce(tensor);
-  const Buffer memory = all.allocate(4096);
+  const Buffer memory = all.allocate(4096, Memory::node_shared);
   all.plan(AllreduceSpec{{tensor}, ReduceOp::sum, AllreduceAlgorithm::mpi, "by MPI"})->start().wait();
   const std::vector<std::size_t> counts(static_cast<std::size_t>(all.size()), 1);
   std::vector<float> outgoing(counts.size()), incoming(counts.size());
-  all.plan(AlltoallSpec{Tensor(std::span(outgoing)), counts, Tensor(std::span(incoming)), counts})->start().wait();
+  all.plan(AlltoallSpec{Tensor(std::span(outgoing)), Tensor(std::span(incoming)), counts, counts})->start().wait();
 }
 
 /// Allreduces of another world, and communicators of the program's own, until the first thread is done on all ranks.

@@ -229,7 +229,7 @@ TEST_CASE("who holds a lock on the place keeps nobody from a folder") {
 
 TEST_CASE("jobs of several containers keep their records apart, whatever their launchers call them") {
   const Folder place;
-  fs::permissions(place.path(), fs::perms::owner_all);
+  fs::create_directories(place.path());
   const auto own = record_folder_in(place.path());
   REQUIRE(own.has_value());
   std::array<int, 2> ends{};

@@ -328,7 +328,7 @@ TEST_CASE("links are followed, each folder once for a class; pictures of other f
   for (const char* name : {"cat/1.webp", "cat/2.WEBP", "dog/3.bmp"}) write_picture(folder.path() / name, "RIFF");
   const ImageFolder data(folder.path(), {.size = 8, .resize = 8});
   REQUIRE(data.size() == 6);
-  CHECK(data.path(0) == folder.path() / "cat/again/e.png");  // by the first name of the folder, on every host
+  CHECK(data.path(2) == folder.path() / "cat/again/e.png");  // by the first name of the folder, on every host
   require_mentions(data.passed_over(), {"1 .bmp, 2 .webp", folder.path().string()});
 }
 

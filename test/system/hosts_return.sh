@@ -56,6 +56,7 @@ supervise() {
   # mpirun as the bed's users have it, told what the ranks need to know. Its n-th start is attempt n.
   cat >"$work/launcher" <<END
 #!/usr/bin/env bash
+[[ "\$*" != *' true' ]] || exec $(command -v mpirun) --bind-to none --oversubscribe "\$@" # a trial of the launcher, no start
 echo "\$*" >>"$work/starts"
 export COUNT_LOG=$work/log COUNT_ATTEMPT=\$(wc -l <"$work/starts")
 export COUNT_DELAY=\$((COUNT_ATTEMPT > $slow ? 1000 : 100000))

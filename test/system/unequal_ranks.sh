@@ -26,5 +26,4 @@ other_options '--no-such-option' '--no-such-option' ''
 other_options 'rank 1.*nowhere' '' "--data $work/nowhere"
 other_options "$options 'init not given' and 'init given'" '' "--init $work/none"
 other_options "$options 'predictions not given' and 'predictions given'" '' "--predictions $work/predictions"
-other_options "the plan of rank 0 on [^ ]+ and rank 1 on [^ ]+ differ:" '--threads 1' '--threads 2'
 unequal "$options 'model mnist_softmax,.*' and 'model mnist_mlp," 'mnist_softmax --steps 3' 'mnist_mlp --steps 3'

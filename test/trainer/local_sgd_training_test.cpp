@@ -36,7 +36,8 @@ struct LocalTraining {
     trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
     trainer.add({.step =
                      [this](const StepReport& report) {
-                       told.push_back({report.loss, report.metric});
+                       const auto known = [](double number) { return std::isnan(number) ? -1 : number; };
+                       told.push_back({known(report.loss), known(report.metric)});
                      },
                  .epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
   }
@@ -53,7 +54,7 @@ struct LocalTraining {
   Trainer trainer;
   Evaluation result;
   std::vector<EpochReport> epochs;
-  std::vector<std::pair<double, double>> told;  ///< each step's loss and metric
+  std::vector<std::pair<double, double>> told;  ///< each step's loss and metric; -1: it has none
 };
 
 std::unique_ptr<LocalTraining> fitted(TrainingOptions options) {

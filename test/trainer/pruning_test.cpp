@@ -224,7 +224,12 @@ TEST_CASE("what cannot be pruned is refused, by the options' names") {
   refused([](auto& o) { o.early_stopping = 2; }, {".early_stopping", ".prune"});
   refused([](auto& o) { o.prune_only = {"conv7"}; }, {".prune_only", "conv7", "dense1.weight"});
   refused([](auto& o) { o.freeze = {"dense*"}; }, {".prune", "no weight", ".prune_only"});
-  refused([](auto& o) { o.prune = 0, o.prune_only = {"dense1"}; }, {".prune_only", ".prune"});
+  const TrainingOptions unset;
+  refused(
+      [&](auto& o) {
+        o.prune = 0, o.prune_begin = unset.prune_begin, o.prune_end = unset.prune_end, o.prune_only = {"dense1"};
+      },
+      {".prune_only", ".prune"});
 }
 
 }  // namespace pruning_test

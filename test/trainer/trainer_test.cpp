@@ -10,6 +10,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/data/csv.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>

@@ -1,5 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/finite.hpp>
 #include <ronda/core/shortest.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
@@ -7,6 +8,7 @@
 #include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace ronda {

@@ -28,6 +28,7 @@ CheckpointManifest manifest_of_run(TrainingRun& run) {
   m.samples = run.samples();
   m.train_seconds = run.train_seconds();
   m.last_loss = progress.last_loss;
+  m.last_metric = std::isfinite(progress.last_metric) ? progress.last_metric : 0;
   m.options = run.setup().options_that_matter;
   m.environment = run.setup().environment;
   m.picks = run.strategy().picks();
@@ -52,7 +53,8 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
                     {.directory = options.checkpoint_dir,
                      .every = options.checkpoint_every,
                      .keep = options.keep,
-                     .on_time = options.strategy == "local_sgd"},  // which takes a mean over the ranks there
+                     // Local SGD takes a mean over the ranks there, and a rollback goes there.
+                     .on_time = options.strategy == "local_sgd" || options.on_nonfinite == OnNonfinite::rollback},
                     Faults(options.faults, communicator.rank()), sink) {
   if (!leave_.note().empty()) sink_.on_note(leave_.note());
 }
