@@ -135,7 +135,8 @@ TEST_CASE("a learning rate of 0 moves nothing, and one that is not given is the 
   const std::vector<float> start = values(untrained), zero = values(with(&TrainingOptions::learning_rate, 0.0)),
                            usual = values({}), given = values(with(&TrainingOptions::learning_rate, 0.001));
   CHECK(zero == start);
-  CHECK(usual == given);
+  // Trainings may pick other implementations, whose roundings differ; a step moves a value by the rate, 1e-3.
+  CHECK(std::ranges::equal(usual, given, [](float a, float b) { return std::abs(a - b) < 1e-4F; }));
   CHECK(usual != start);
   TrainingOptions group = with(&TrainingOptions::learning_rate, 0.0);
   group.groups = {{.pattern = "*.bias", .learning_rate = 0.1}};
