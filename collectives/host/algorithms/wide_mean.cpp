@@ -1,5 +1,6 @@
 #include <ronda/collectives/host/algorithms/wide_mean.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -31,13 +32,13 @@ std::int64_t mean_of(std::int64_t quotient, std::int64_t remainder, std::int64_t
 void WideMean::widen() const {
   auto* const into = reinterpret_cast<std::int64_t*>(memory_.data());
   with_integers(data_, [&](const auto* numbers) {
-    for (std::size_t i = 0; i < data_.count; ++i) {
-      if constexpr (std::is_same_v<decltype(numbers), const std::int64_t*>) {
+    if constexpr (std::is_same_v<decltype(numbers), const std::int64_t*>) {
+      for (std::size_t i = 0; i < data_.count; ++i) {
         into[2 * i] = numbers[i] / ranks_;
         into[2 * i + 1] = numbers[i] % ranks_;
-      } else {
-        into[i] = numbers[i];
       }
+    } else {
+      std::copy_n(numbers, data_.count, into);
     }
   });
 }
