@@ -169,7 +169,7 @@ bool CommandLine::parse(int argc, char** argv) {
   bool goes_on = false;
   names_.translate_errors([&] { goes_on = apps::parse(*app_, argc, argv); });
   if (!goes_on) return false;
-  for (const CLI::Option* option : app_->get_options())  // those of the --config file too
+  for (const CLI::Option* option : app_->get_options())  // values of the --config file included
     for (const std::string& value : option->results()) names_.keep_value(value);
   if (app_->count("--epochs") == 0 && app_->count("--steps") == 0) training.epochs = defaults_.epochs;
   names_.translate_errors([&] {

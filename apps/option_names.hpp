@@ -22,7 +22,7 @@ class OptionNames {
   /// @param value  `sparse = false`
   void add_flag(std::string value, std::string name) { flags_.insert_or_assign(std::move(value), std::move(name)); }
 
-  /// What was given for an option: it stays as it is where a text has it, whatever field it looks like.
+  /// A value of an option: messages show it unchanged, even if it looks like a field.
   void keep_value(const std::string& value);
 
   /// The field behind a name of the command line; empty: the library has none.

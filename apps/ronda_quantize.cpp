@@ -122,7 +122,8 @@ class Comparison {
                          (all == &after_ ? ", with int8 weights" : "; is it of a training that failed?"));
   }
 
-  /// From 1 down: of classes the share of rows whose likeliest one stays, of numbers the R² of the int8 outputs.
+  /// 1 is full agreement. Classes: the share of rows with the same likeliest class. Numbers: the R² of the int8
+  /// outputs.
   [[nodiscard]] double agreement(std::size_t classes) const {
     return classes > 0 ? static_cast<double>(same_classes(classes)) * static_cast<double>(classes) /
                              static_cast<double>(before_.size())

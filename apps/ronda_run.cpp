@@ -200,13 +200,13 @@ void require_runnable(const std::string& program, const std::vector<Host>& hosts
                    (here ? "; did you mean ./" + program + "?" : ""));
 }
 
-/// What the newest checkpoint says of the training so far.
+/// Progress of the training at its newest checkpoint.
 struct Saved {
   std::uint64_t steps = 0;
   double train_seconds = 0;
 };
 
-/// Of the newest checkpoint whose manifest can be read; nothing where there is none.
+/// Progress at the newest checkpoint whose manifest can be read; `nullopt` if there is none.
 std::optional<Saved> saved_in(const std::filesystem::path& folder) {
   try {
     auto places = list_checkpoints(folder);

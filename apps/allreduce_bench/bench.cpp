@@ -191,7 +191,7 @@ std::vector<double> Bench::time_rewritten(Contender& contender, int count) {
   return slowest(communicator_, std::move(times));
 }
 
-/// By zeros, of which no number of sums is infinite; each byte is written by this rank's core.
+/// Writes zeros, because repeated sums of zeros stay finite; each byte is written by this rank's core.
 void Bench::rewrite(Contender& contender) {
   if (contender.memory->device() != Device{}) return copy(plain_.data(), contender.memory->data(), contender.bytes);
   auto* const bytes = reinterpret_cast<volatile unsigned char*>(contender.memory->data());

@@ -97,7 +97,7 @@ Finding cores() {
   return {"cores", text};
 }
 
-/// What a rank without --threads computes with, on the cores of this process.
+/// Number of threads of a rank without --threads, on the cores of this process.
 Finding threads_of_rank() {
   const ThreadCount threads = count_threads(0, cores_of_process());
   if (threads.note.empty())
