@@ -430,18 +430,21 @@ TEST_CASE("a loss without an operation, and metrics with unequal numbers of sums
 
 TEST_CASE("a limit of memory suggests a strategy only where that fits") {
   const Values good(48);
+  const TemporaryFolder folder;
   const auto fit = [&](std::size_t limit, const std::string& strategy) {
     TrainingOptions options;
     options.steps = 1;
     options.optimizer.name = "adam";
     options.strategy = strategy;
     options.memory_limit = limit;
+    options.plan = folder / "plan.json";  // what the first chose by timing, and so its memory, the others take over
     const Sequential model(Dense(30000), ReLU(), Dense(4));
     const SoftmaxCrossEntropy loss;
     Trainer trainer(world(), model, loss, Training::prepared(options));
     return message_of<Error>([&] { trainer.fit(good.data()); });
   };
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  REQUIRE(fit(0, "mirrored").empty());
   const std::string nothing_fits = fit(mebibyte, "mirrored");
   require_mentions(nothing_fits, {"a rank needs ", "the limit is 1.0 MiB", "raise .memory_limit"});
   REQUIRE(nothing_fits.find(".strategy") == std::string::npos);
@@ -449,6 +452,7 @@ TEST_CASE("a limit of memory suggests a strategy only where that fits") {
       std::stod(nothing_fits.substr(nothing_fits.find("a rank needs ") + 13));  // MiB; Adam's states are 3.2
   const auto limit = static_cast<std::size_t>((needed - 0.8) * static_cast<double>(mebibyte));
   const std::string message = fit(limit, "mirrored");
+  CAPTURE(message, limit);
   REQUIRE((message.find(", or take .strategy = sharded, where") != std::string::npos) == (world().size() > 1));
   if (world().size() > 1) REQUIRE(fit(limit, "sharded").empty());
 }
