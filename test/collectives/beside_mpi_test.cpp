@@ -93,14 +93,16 @@ int main(int argc, char** argv) {
   if (level < MPI_THREAD_MULTIPLE) return std::puts("this MPI has no MPI_THREAD_MULTIPLE"), 77;
   std::array<MPI_Comm, 3> copies{};
   for (MPI_Comm& copy : copies) MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  // Open MPI makes one communicator after another, that with the oldest parent first. The second thread's parent is the
+  // oldest: its communicators never wait for those of the first thread, which wait for it here.
   {
-    World world = World::adopt(copies[0], {.progress = Progress::inline_});
+    World world = World::adopt(copies[2], {.progress = Progress::inline_});
     std::atomic<bool> done = false;
     std::thread first([&] {
       set_up(copies[1]);
       done = true;
     });
-    go_on_beside(world, copies[2], done);
+    go_on_beside(world, copies[0], done);
     first.join();
   }
   for (MPI_Comm& copy : copies) MPI_Comm_free(&copy);
