@@ -97,7 +97,6 @@ Json progress_json(const CheckpointManifest& m) {
           {"samples", m.samples},
           {"train_seconds", m.train_seconds},
           {"last_loss", m.last_loss},
-          {"last_metric", m.last_metric},
           {"audited", m.audited},
           {"ranks", m.ranks},
           {"hosts", m.hosts},
@@ -158,7 +157,6 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
       .get_list("history", m.history, epoch_from)
       .get_list("parts", m.parts, part_from);
   m.current = epoch_from(object.object("current"));
-  if (object.has("last_metric")) object.get("last_metric", m.last_metric);
   if (object.has("skipped_batches")) object.get("skipped_batches", m.skipped_batches);
   if (object.has("averaged")) object.get("averaged", m.averaged);
   if (object.has("hooks")) object.get("hooks", m.hooks);

@@ -37,7 +37,6 @@ struct CheckpointManifest {
   std::uint64_t samples = 0;                   ///< of all steps, over all ranks
   double train_seconds = 0;                    ///< of all steps
   double last_loss = 0;                        ///< of the last step that had samples which count; NaN: none had
-  double last_metric = 0;                      ///< likewise
   bool audited = false;                        ///< all replicas were seen to be equal at this step
   std::map<std::string, std::vector<std::int64_t>> counters;  ///< states that are whole numbers, the same on all ranks
   std::vector<std::string> averaged;  ///< states of which each rank has its own, and all take the mean to evaluate

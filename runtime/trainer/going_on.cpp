@@ -102,7 +102,6 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
                             .weight = manifest.weight,
                             .history = manifest.history,
                             .last_loss = manifest.last_loss,
-                            .last_metric = manifest.last_metric,
                             .samples_before = manifest.samples,
                             .seconds_before = manifest.train_seconds,
                             .resumed_step = manifest.step,

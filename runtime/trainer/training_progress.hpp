@@ -28,7 +28,6 @@ struct TrainingProgress {
   double weight = 0;                                      ///< of the samples these sums are over
   std::vector<EpochReport> history;                       ///< epochs that are over
   double last_loss = StepReport::unknown;                 ///< of the last step that had samples which count
-  double last_metric = 0;                                 ///< likewise
   std::uint64_t samples_before = 0;                       ///< of the steps before a checkpoint
   double seconds_before = 0;                              ///< likewise
   std::uint64_t resumed_step = 0;                         ///< of the checkpoint; 0: from the start

@@ -196,10 +196,7 @@ StepReport TrainingRun::finish_step() {
   ++progress.step;
   progress.batches.take(batch);
   if (last_step_.settled) order_ = progress.batches;
-  if (last_step_.weight != 0) {
-    progress.last_loss = last_step_.loss;
-    progress.last_metric = last_step_.metric;
-  }
+  if (last_step_.weight != 0) progress.last_loss = last_step_.loss;
   left_ = (left_ || last_step_.flags.leave > 0) && progress.step < setup().total_steps;
   stopped_ = stopped_ || last_step_.stop || left_;
   const double start = std::max(begun.start, last_end_);  // what steps have in common counts once

@@ -7,7 +7,6 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
-#include <cmath>
 
 namespace ronda {
 namespace {
@@ -28,7 +27,6 @@ CheckpointManifest manifest_of_run(TrainingRun& run) {
   m.samples = run.samples();
   m.train_seconds = run.train_seconds();
   m.last_loss = progress.last_loss;
-  m.last_metric = std::isfinite(progress.last_metric) ? progress.last_metric : 0;
   m.options = run.setup().options_that_matter;
   m.environment = run.setup().environment;
   m.picks = run.strategy().picks();
