@@ -157,8 +157,10 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
     text << "test mse " << result.loss;
     return text.str();
   };
-  const MemoryDataset training = samples_of(table, rows, target, scales);
-  const MemoryDataset test = samples_of(tests, test_rows.empty() ? rows : test_rows, target, scales);
+  MemoryDataset training = samples_of(table, rows, target, scales);
+  training.set_origin(options.data.string());
+  MemoryDataset test = samples_of(tests, test_rows.empty() ? rows : test_rows, target, scales);
+  test.set_origin((options.test.empty() ? options.data : options.test).string());
   return apps::train(world, command_line, apps::perceptron(options.hidden, 1), loss, training,
                      DatasetPart(test, 0, test_rows.size()), {std::make_shared<R2Score>()}, describe);
 }

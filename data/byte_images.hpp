@@ -1,6 +1,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
@@ -21,6 +23,8 @@ class ByteImages : public Dataset {
   [[nodiscard]] std::size_t size() const override { return labels_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t /*sample*/) const override { return origin_; }
+  void set_origin(std::string files) { origin_ = std::move(files); }
   [[nodiscard]] std::vector<StoredField> stored() const override;
 
  private:
@@ -32,6 +36,7 @@ class ByteImages : public Dataset {
   std::size_t bytes_per_image_;
   std::vector<std::uint8_t> labels_;
   std::array<Field, 2> fields_;
+  std::string origin_;
 };
 
 }  // namespace ronda

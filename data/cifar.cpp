@@ -80,7 +80,10 @@ ByteImages images_of(const std::vector<RecordFile>& files) {
   auto* to = reinterpret_cast<std::uint8_t*>(pixels.data());
   for (const RecordFile& file : files)
     for (std::size_t i = 0; i < file.count(); ++i, to += pixel_bytes) file.write_pixels(i, to);
-  return {std::move(pixels), Shape{image_side, image_side, channels}, std::move(labels)};
+  ByteImages images(std::move(pixels), Shape{image_side, image_side, channels}, std::move(labels));
+  const std::filesystem::path& first = files.front().path();
+  images.set_origin(files.size() == 1 ? first.string() : first.parent_path().string());
+  return images;
 }
 
 /// All files of a training set are of one length, so that one that was cut off between two records is seen.

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Dataset {
   /// much as its place in `batch.weights()` says, in losses, gradients and results: 1, unless `read` writes another
   /// number there, from 0 to largest_weight. The loader refuses others by the sample's number.
   virtual void read(const SampleRequest& request, Batch& batch) const = 0;
+  /// The files that a sample is from, for messages: `pictures/cat/3.png`; empty: none, or not known.
+  [[nodiscard]] virtual std::string origin(std::uint64_t /*sample*/) const { return {}; }
   static constexpr float largest_weight = 1e9F;  ///< gradients times this, squared, are within float32
   /// The same fields, in their order, for a device that keeps them and makes its batches itself, to the bits of `read`;
   /// valid as long as the dataset. Empty where `read` alone knows how a sample comes about, varies or weighs samples.

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ class DatasetPart final : public Dataset {
   [[nodiscard]] std::size_t size() const override { return size_; }
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t sample) const override { return data_.origin(number(sample)); }
   /// Of the whole's, of size(), and of at most fingerprint_samples of its numbers, evenly spread.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 

@@ -54,6 +54,7 @@ class ImageFolder final : public Dataset {
   /// a build without its library. A skipped one has the pixels of a sound sample of its batch, or zeros, and weight 0.
   /// Decoders allocate.
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t sample) const override { return path(sample).string(); }
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:

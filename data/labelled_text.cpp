@@ -49,6 +49,7 @@ void add_line(std::string_view line, std::int32_t classes, const LineReader& rea
 LabelledText read_labelled_text(const std::filesystem::path& path, const LabelledTextOptions& options) {
   const std::string content = whole_text(path);
   LabelledText result;
+  result.file = path.string();
   LineReader reader(content, path);
   if (options.header)
     if (const auto first = reader.next()) check_header(*first, reader);
@@ -83,7 +84,9 @@ MemoryDataset tokenized(const LabelledText& text, const Tokenizer& tokenizer, st
   std::vector<Column> columns;
   columns.push_back({"input", Shape{length}, std::move(tokens)});
   columns.push_back({"target", Shape{}, text.labels});
-  return MemoryDataset(std::move(columns));
+  MemoryDataset samples(std::move(columns));
+  samples.set_origin(text.file);
+  return samples;
 }
 
 }  // namespace ronda

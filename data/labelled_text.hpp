@@ -16,6 +16,7 @@ namespace ronda {
 struct LabelledText {
   std::vector<std::string> texts;
   std::vector<std::int32_t> labels;  ///< from 0
+  std::string file = {};             ///< that they are from, for messages
 };
 
 struct LabelledTextOptions {

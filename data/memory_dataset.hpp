@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <utility>
 #include <variant>
 
 #include <ronda/data/dataset.hpp>
@@ -28,6 +29,8 @@ class MemoryDataset final : public Dataset {
   [[nodiscard]] std::size_t size() const override { return size_; }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t /*sample*/) const override { return origin_; }
+  void set_origin(std::string files) { origin_ = std::move(files); }
   [[nodiscard]] std::vector<StoredField> stored() const override;
 
  private:
@@ -36,6 +39,7 @@ class MemoryDataset final : public Dataset {
   std::vector<Column> columns_;
   std::vector<Field> fields_;
   std::size_t size_ = 0;
+  std::string origin_;
 };
 
 }  // namespace ronda

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/data/dataset.hpp>
@@ -36,6 +37,7 @@ class MixupDataset final : public Dataset {
   /// Throws InputError that names the sample where its label is not below `classes`. The first batches of a size
   /// allocate.
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t sample) const override { return data_.origin(sample); }
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:

@@ -47,7 +47,9 @@ std::vector<std::uint8_t> checked(const IdxArray& labels, const Shape& images, s
 
 MnistDataset::MnistDataset(IdxArray images, const IdxArray& labels, std::string_view source)
     : ByteImages(std::move(images.memory), Shape{images.shape[1], images.shape[2], 1},
-                 checked(labels, images.shape, source)) {}
+                 checked(labels, images.shape, source)) {
+  set_origin(std::string(source));
+}
 
 MnistFiles read_mnist(const std::filesystem::path& directory) {
   std::error_code ignored;

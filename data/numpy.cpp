@@ -109,6 +109,12 @@ void NumpyDataset::read(const SampleRequest& request, Batch& batch) const {
   }
 }
 
+std::string NumpyDataset::origin(std::uint64_t /*sample*/) const {
+  std::string sources;
+  for (const NumpyField& field : arrays_) sources += (sources.empty() ? "" : ", ") + field.array.source;
+  return sources;
+}
+
 std::vector<StoredField> NumpyDataset::stored() const {
   std::vector<StoredField> fields;
   for (const NumpyField& field : arrays_) {

@@ -52,6 +52,7 @@ class NumpyDataset final : public Dataset {
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   /// Throws InputError that names array and sample where a whole number is beyond int32.
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t sample) const override;
   /// Empty where a field is of float64, float16, int8 or int64.
   [[nodiscard]] std::vector<StoredField> stored() const override;
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/data/dataset.hpp>
@@ -30,6 +31,7 @@ class PictureFiles final : public Dataset {
   /// Throws InputError that names the file, and what is wrong, where it is damaged, and in a build without its library.
   /// Decoders allocate.
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t sample) const override { return files_[sample].string(); }
 
  private:
   struct Tools;  ///< to decode with

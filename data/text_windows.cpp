@@ -25,7 +25,8 @@ bool is_gzipped(const Buffer& file) {
 }  // namespace
 
 TextWindows::TextWindows(const std::filesystem::path& path, std::int64_t context, const Options& options)
-    : context_(checked(context)),
+    : file_(path.string()),
+      context_(checked(context)),
       vary_(options.vary),
       text_(map_file(path)),
       fields_{Field{"input", Shape{context}, DType::int32}, Field{"target", Shape{context}, DType::int32}} {

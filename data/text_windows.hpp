@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/data/dataset.hpp>
@@ -34,12 +35,14 @@ class TextWindows final : public Dataset {
   [[nodiscard]] std::size_t size() const override { return (text_.bytes() - 1) / context_; }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t /*sample*/) const override { return file_; }
   /// Empty with `.vary`.
   [[nodiscard]] std::vector<StoredField> stored() const override;
   /// Of the file's size, and of a dataset's usual samples.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
+  std::string file_;
   std::size_t context_;
   bool vary_;
   Buffer text_;

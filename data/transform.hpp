@@ -49,6 +49,7 @@ class TransformedDataset final : public Dataset {
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
   /// What a transform throws comes with its name, the sample and the epoch, as an InputError.
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t sample) const override { return data_.origin(sample); }
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:

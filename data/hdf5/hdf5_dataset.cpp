@@ -27,6 +27,7 @@ class Hdf5Dataset final : public Dataset {
   [[nodiscard]] std::size_t size() const override { return size_; }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::string origin(std::uint64_t /*sample*/) const override { return path_; }
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
@@ -42,6 +43,7 @@ class Hdf5Dataset final : public Dataset {
     file_ = Handle();
   }
 
+  std::string path_;
   Handle file_;
   std::vector<Source> arrays_;
   std::vector<Field> fields_;
@@ -50,7 +52,8 @@ class Hdf5Dataset final : public Dataset {
   mutable std::vector<std::byte> sample_;  ///< as the file has it; used under the lock
 };
 
-Hdf5Dataset::Hdf5Dataset(const std::filesystem::path& path, const std::vector<Hdf5Field>& fields) {
+Hdf5Dataset::Hdf5Dataset(const std::filesystem::path& path, const std::vector<Hdf5Field>& fields)
+    : path_(path.string()) {
   const auto locked = lock();
   const Silence silence;
   try {

@@ -39,8 +39,12 @@ std::string find_sample(const Dataset& data, const SampleOrder& order, const Bat
     const Range part = plan.part(place.step + i / plan.micro_batches(), i % plan.micro_batches());
     for (std::size_t row = 0; row < part.size(); ++row)
       if (batch.weights().as<const float>()[row] != 0)
-        if (const std::string text = fault(batch, row); !text.empty())
-          return "sample " + std::to_string(number_in_whole(&data, samples[part.begin + row])) + " (" + text + ")";
+        if (const std::string text = fault(batch, row); !text.empty()) {
+          const std::uint64_t sample = samples[part.begin + row];
+          const std::string origin = data.origin(sample);
+          return "sample " + std::to_string(number_in_whole(&data, sample)) + " (" + text +
+                 (origin.empty() ? "" : ", from " + origin) + ")";
+        }
   }
   return {};
 }

@@ -21,7 +21,8 @@ struct StepPlace {
 using RowFault = std::function<std::string(const Batch& batch, std::size_t row)>;
 
 /// Reads this shard's samples of these steps again. Returns the first that counts and has the fault, by its number from
-/// 0 in the whole data: `sample 17 (its target is 10)`. Empty where there is none. Allocates: for messages.
+/// 0 in the whole data: `sample 17 (its target is 10, from labels.npy)`. Empty where there is none. Allocates: for
+/// messages.
 [[nodiscard]] std::string find_sample(const Dataset& data, const SampleOrder& order, const BatchPlan& plan,
                                       const StepPlace& place, const RowFault& fault);
 

@@ -131,6 +131,7 @@ TEST_CASE("two loaders read one HDF5 file at the same time, and each gets its sa
   const auto path = folder / "set.h5";
   write_set(path);
   const auto data = open_hdf5(path, {{"input", "train/x"}, {"target", "train/y"}});
+  CHECK(data->origin(0) == path.string());
   const auto walk = [&](std::uint64_t seed, int& wrong) {
     BatchLoader loader(*data, SampleOrder(7, seed, true), BatchPlan(7, 2), true);
     for (int i = 0; i < 40; ++i) {

@@ -299,6 +299,7 @@ TEST_CASE("a folder of pictures has PyTorch's order of classes and files; the fi
   const TemporaryFolder folder;
   write_pictures(folder.path());
   const ImageFolder data(folder.path(), {.size = 8, .resize = 8});
+  CHECK(data.origin(0) == data.path(0).string());
   REQUIRE(data.size() == 5);
   CHECK(data.classes() == std::vector<std::string>{"cat", "dog"});
   const std::vector<std::string> files{"cat/x.jpg", "cat/y.jpg", "cat/z/deep.JPEG", "dog/a.PNG", "dog/b.png"};

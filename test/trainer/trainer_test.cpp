@@ -393,8 +393,10 @@ TEST_CASE("a label that is no class is named with its sample, in training and in
   const std::string wrong = "a label of 4 among 4 classes: labels count from 0, so the largest is 3";
   require_mentions(message_of_fit(bad.data(), good.data(), {}),
                    {"sample 7 (its target is 4) of the training data: ", wrong});
-  require_mentions(message_of_fit(good.data(), bad.data(), {}),
-                   {"sample 7 (its target is 4) of the test data: ", wrong});
+  MemoryDataset tests = bad.data();
+  tests.set_origin("labels.csv");
+  require_mentions(message_of_fit(good.data(), tests, {}),
+                   {"sample 7 (its target is 4, from labels.csv) of the test data: ", wrong});
   TrainingOptions split;
   split.validation_split = 0.5;
   require_mentions(message_of_fit(bad.data(), good.data(), split), {"sample 7 (its target is 4) of the ", wrong});
