@@ -28,11 +28,13 @@ struct Loops;
 /// multiplied and transformed back while it lies in the second-level cache; bias and ReLU are part of the last
 /// transform.
 ///
-/// Sums go up in the order of channels, or of tiles, whatever the threads: equal bits for any number of them. Rounding
-/// is twice that of direct sums: 1e-6 to 5e-6 of the largest output. But an output all of whose inputs are 0 is the
-/// bias exactly, and the gradient of a weight that meets padding alone is 0: of roundings there, a ReLU behind would
-/// make choices, and an optimizer such as Adam whole steps. A number that is not finite spreads over its tile and those
-/// that overlap it, never to another sample's outputs, nor to outputs of zeros.
+/// Sums go up in the order of channels, or of tiles, whatever the threads: equal bits for any number of them. The
+/// rounding error of an output is relative to its tile, not to the output: about 2e-8 of the largest sum of products of
+/// the tile, 1e-6 to 5e-6 of the largest output over all of it. A small output beside large ones can therefore have
+/// the wrong sign, and equal patches at different places of a tile differ by roundings. Two exceptions are exact: an
+/// output whose inputs are all 0 is the bias, and the gradient of a weight that meets only padding is 0. A number that
+/// is not finite spreads over its tile and those that overlap it, never to another sample's outputs, nor to outputs of
+/// zeros.
 class Winograd {
  public:
   /// Whether a convolution is of this kind, on whatever processor: 3×3 with stride 1 and padding 0 to 2, in float32, of
