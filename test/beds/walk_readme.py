@@ -59,6 +59,8 @@ class Machine:
         self.mounts = []
 
     def prepare(self, suite):
+        subprocess.run(["mount", "--bind", self.root, self.root], check=True)  # `unshare --mount` needs / to be a mount
+        self.mounts.append(self.root)
         subprocess.run(["tar", "-C", self.root, "-xf", bare_root(suite)], check=True)
         self.root.chmod(0o755)
         for name in COPIED:
