@@ -18,11 +18,24 @@ struct StoredField {
   Decode decode = Decode::none;
 };
 
+/// The samples of a dataset that a training has, where it has only a part of them.
+class SamplePool {
+ public:
+  virtual ~SamplePool() = default;
+  [[nodiscard]] virtual std::size_t size() const = 0;
+  /// Of sample i < size(), in the dataset.
+  [[nodiscard]] virtual std::uint64_t number(std::size_t i) const = 0;
+  [[nodiscard]] virtual bool contains(std::uint64_t sample) const = 0;
+};
+
 /// The samples that a batch is to hold.
 struct SampleRequest {
   std::span<const std::uint64_t> samples;  ///< of row 0, 1, …
   std::uint64_t epoch = 0;                 ///< of a training, from 1; 0: nothing is to be varied, as in evaluation
   std::uint64_t seed = 1;                  ///< of the training
+  /// A dataset that puts several of its samples into one takes only samples of the pool; null: any. Other samples are
+  /// those of the validation, for example.
+  const SamplePool* pool = nullptr;
 
   /// For what is drawn at random for the sample of a row: a function of seed, epoch, sample and stream alone, so the
   /// same on any number of ranks, in any batch, and after any restart.

@@ -11,8 +11,30 @@
 
 namespace ronda {
 
+namespace {
+
+/// The samples of a part, or of a part of that part, by their numbers in the whole.
+class PartPool final : public SamplePool {
+ public:
+  PartPool(const DatasetPart& part, const SamplePool* inner) : part_(part), inner_(inner) {}
+  [[nodiscard]] std::size_t size() const override { return inner_ == nullptr ? part_.size() : inner_->size(); }
+  [[nodiscard]] std::uint64_t number(std::size_t i) const override {
+    return part_.number(inner_ == nullptr ? i : inner_->number(i));
+  }
+  [[nodiscard]] bool contains(std::uint64_t sample) const override {
+    const std::optional<std::uint64_t> place = part_.place(sample);
+    return place && (inner_ == nullptr || inner_->contains(*place));
+  }
+
+ private:
+  const DatasetPart& part_;
+  const SamplePool* inner_;
+};
+
+}  // namespace
+
 DatasetPart::DatasetPart(const Dataset& data, std::vector<std::uint64_t> samples)
-    : data_(data), size_(samples.size()), samples_(std::move(samples)) {
+    : data_(data), size_(samples.size()), samples_(std::move(samples)), sorted_(std::ranges::is_sorted(samples_)) {
   const auto bad = std::ranges::find_if(samples_, [&](std::uint64_t sample) { return sample >= data.size(); });
   if (bad != samples_.end())
     throw LogicError("a part of a dataset of " + std::to_string(data.size()) + " samples was to have sample " +
@@ -30,9 +52,20 @@ void DatasetPart::read(const SampleRequest& request, Batch& batch) const {
   const std::lock_guard lock(reading_);
   if (request_.size() < request.samples.size()) request_.resize(request.samples.size());  // rows that fill up a batch
   std::ranges::transform(request.samples, request_.begin(), [&](std::uint64_t sample) { return number(sample); });
-  data_.read(
-      {.samples = std::span(request_).first(request.samples.size()), .epoch = request.epoch, .seed = request.seed},
-      batch);
+  const PartPool pool(*this, request.pool);
+  data_.read({.samples = std::span(request_).first(request.samples.size()),
+              .epoch = request.epoch,
+              .seed = request.seed,
+              .pool = &pool},
+             batch);
+}
+
+std::optional<std::uint64_t> DatasetPart::place(std::uint64_t sample) const {
+  if (samples_.empty())
+    return sample >= begin_ && sample - begin_ < size_ ? std::optional(sample - begin_) : std::nullopt;
+  const auto found = sorted_ ? std::ranges::lower_bound(samples_, sample) : std::ranges::find(samples_, sample);
+  if (found == samples_.end() || *found != sample) return std::nullopt;
+  return static_cast<std::uint64_t>(found - samples_.begin());
 }
 
 std::uint64_t DatasetPart::fingerprint() const {

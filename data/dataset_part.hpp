@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,12 +33,16 @@ class DatasetPart final : public Dataset {
   [[nodiscard]] std::uint64_t number(std::size_t sample) const noexcept {
     return samples_.empty() ? begin_ + sample : samples_[sample];
   }
+  /// The inverse: the first of this part with that number in the whole; `nullopt` if the part does not have it. A list
+  /// that does not go up is searched from its beginning.
+  [[nodiscard]] std::optional<std::uint64_t> place(std::uint64_t sample) const;
 
  private:
   const Dataset& data_;
   std::size_t size_;
   std::uint64_t begin_ = 0;             ///< of what is no list
   std::vector<std::uint64_t> samples_;  ///< the list
+  bool sorted_ = true;                  ///< the list goes up
   mutable std::mutex reading_;
   mutable std::vector<std::uint64_t> request_;  ///< of the read under way, by `data_`'s numbers
 };

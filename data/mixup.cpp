@@ -97,11 +97,12 @@ void MixupDataset::read(const SampleRequest& request, Batch& batch) const {
     samples.resize(rows);
     for (std::size_t row = 0; row < rows; ++row) {
       const RngKey key = request.key(row, "mixup");
-      samples[row] = key.below(size(), 0);
+      const std::uint64_t partner = key.below(request.pool == nullptr ? size() : request.pool->size(), 0);
+      samples[row] = request.pool == nullptr ? partner : request.pool->number(partner);
       shares[row] = share_of(alpha_, key);
     }
     partners.set_real(rows);
-    data_.read({samples, request.epoch, request.seed}, partners);
+    data_.read({samples, request.epoch, request.seed, request.pool}, partners);
   }
   for (const Field& field : fields_)
     if (field.name != "target")

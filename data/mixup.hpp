@@ -16,9 +16,9 @@ namespace ronda {
 ///     input = λ · input_a + (1 − λ) · input_b,   target = λ · onehot(label_a) + (1 − λ) · onehot(label_b)
 ///
 /// with λ drawn from Beta(α, α). Partner and λ are functions of seed, epoch and sample, so the same on any number of
-/// ranks, in any batch, and after any restart; the partner is any sample of the data, not of the batch, so every sample
-/// is read with another one. Read for an evaluation samples are not mixed: test data is wrapped as well, so that its
-/// targets are of the same kind.
+/// ranks, in any batch, and after any restart; the partner is any sample of the training (SampleRequest::pool), not of
+/// the batch, so every sample is read with another one. Read for an evaluation samples are not mixed: test data is
+/// wrapped as well, so that its targets are of the same kind.
 ///
 /// `input` is float32; `target` becomes float32 (classes), probabilities as SoftmaxCrossEntropy takes them. Where
 /// samples have weights, each half counts with its own; of one whose weight is 0 nothing is seen.

@@ -42,7 +42,10 @@ void TextWindows::read(const SampleRequest& request, Batch& batch) const {
       vary_ && request.epoch > 0
           ? RngKey(request.seed, Purpose::augmentation, "windows of a text").below(context_, request.epoch)
           : 0;
-  const auto begin_of = [&](std::uint64_t sample) { return sample == 0 ? 0 : sample * context_ - earlier; };
+  const auto begin_of = [&](std::uint64_t sample) {
+    const bool moves = sample > 0 && (request.pool == nullptr || request.pool->contains(sample - 1));
+    return sample * context_ - (moves ? earlier : 0);
+  };
   auto* input = batch.input().pointer<std::int32_t>();
   auto* target = batch.target().pointer<std::int32_t>();
   for (const std::uint64_t sample : request.samples) read_ahead({text_.data() + begin_of(sample), context_ + 1});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/data/dataset_part.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mixup.hpp>
@@ -166,6 +167,25 @@ TEST_CASE("each half counts with its sample's weight, and a damaged one not at a
   }
   CHECK(damaged > 0);
   CHECK(alone > 0);
+}
+
+TEST_CASE("a part of mixed data, and a part of that part, is mixed with its own samples only") {
+  const MemoryDataset plain = one_hot();
+  const MixupDataset data(plain, 1, samples_in_all);
+  const DatasetPart downwards(data, {40, 30, 20, 10, 5, 3}), inner(downwards, 1, 4), upwards(data, {7, 8, 9});
+  const auto mixed_with = [](const DatasetPart& part) {
+    std::set<std::size_t> seen;
+    for (std::uint64_t sample = 0; sample < part.size(); ++sample)
+      for (std::uint64_t epoch = 1; epoch < 30; ++epoch) {
+        const std::vector<float> target = mixed_row(part, sample, epoch).target;
+        for (std::size_t c = 0; c < samples_in_all; ++c)
+          if (target[c] > 0) seen.insert(c);
+      }
+    return seen;
+  };
+  CHECK(mixed_with(downwards) == std::set<std::size_t>{3, 5, 10, 20, 30, 40});
+  CHECK(mixed_with(inner) == std::set<std::size_t>{10, 20, 30});
+  CHECK(mixed_with(upwards) == std::set<std::size_t>{7, 8, 9});
 }
 
 TEST_CASE("mixup refuses what it cannot mix, changes the fingerprint, and takes nothing from the heap") {

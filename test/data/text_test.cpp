@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/data/dataset_part.hpp>
 #include <ronda/data/labelled_text.hpp>
 #include <ronda/data/text_windows.hpp>
 
@@ -267,6 +268,29 @@ TEST_CASE("windows that vary begin elsewhere in each epoch, one behind the other
   CHECK(*begins.begin() > 0);
   CHECK(*begins.rbegin() <= 8);
   CHECK(begins.size() > 3);
+}
+
+TEST_CASE("windows that vary do not reach into windows that a part leaves out") {
+  const TemporaryFolder folder;
+  const auto path = folder / "text";
+  std::string content;
+  for (int i = 0; i < 100; ++i) content.push_back(static_cast<char>(i));
+  write_file(path, content);
+  const TextWindows windows(path, 8, {.vary = true});
+  const DatasetPart list(windows, {1, 2, 5, 6, 7}), range(windows, 4, 7);
+  const auto check = [](const DatasetPart& part, const std::vector<std::uint64_t>& all, const std::set<int>& own) {
+    std::set<int> moved;
+    for (std::uint64_t epoch = 1; epoch < 10; ++epoch) {
+      Batch batch(part.fields(), all.size());
+      part.read({all, epoch, 5}, batch);
+      for (const std::int32_t byte : batch.input().as<std::int32_t>()) CHECK(own.contains(byte / 8));
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (batch.input().as<std::int32_t>()[i * 8] % 8 != 0) moved.insert(static_cast<int>(i));
+    }
+    return moved;
+  };
+  CHECK(check(list, {0, 1, 2, 3, 4}, {1, 2, 5, 6, 7}) == std::set{1, 3, 4});
+  CHECK(check(range, {0, 1, 2}, {4, 5, 6}) == std::set{1, 2});
 }
 
 TEST_CASE("a text without a window is refused by name") {
