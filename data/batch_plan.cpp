@@ -20,6 +20,17 @@ std::size_t BatchPlan::capacity() const noexcept {
   return std::max(least_capacity_, rounded_up(rounded_up(global_batch_, shard_.count), accumulate_));
 }
 
+std::size_t BatchPlan::smallest() const noexcept {
+  const std::size_t part = std::max<std::size_t>(global_batch_ / shard_.count, 1);
+  return std::max<std::size_t>(part / accumulate_, 1);
+}
+
+bool BatchPlan::has_samples() const noexcept {
+  for (std::size_t i = 0; i < micro_batches(); ++i)
+    if (part(0, i).size() > 0) return true;
+  return false;
+}
+
 BatchPlan BatchPlan::dealt(const Deal& deal) const {
   const bool possible = deal.all == shard_.count * accumulate_ && deal.count > 0 && deal.first + deal.count <= deal.all;
   if (deal != Deal() && !possible)

@@ -44,6 +44,10 @@ class BatchPlan {
   [[nodiscard]] std::size_t steps_per_epoch() const noexcept { return (size_ + global_batch_ - 1) / global_batch_; }
   /// Rows that hold any micro-batch of any shard; the same on all ranks.
   [[nodiscard]] std::size_t capacity() const noexcept;
+  /// Rows of the smallest micro-batch of any shard in a full step, without empty ones; the same on all ranks.
+  [[nodiscard]] std::size_t smallest() const noexcept;
+  /// Whether this shard has samples of a full step.
+  [[nodiscard]] bool has_samples() const noexcept;
   /// The same plan for batches of at least `rows` rows: what a model was planned for.
   [[nodiscard]] BatchPlan with_capacity(std::size_t rows) const noexcept {
     BatchPlan plan = *this;

@@ -72,4 +72,8 @@ struct Graph {
   [[nodiscard]] std::size_t readers(std::size_t value) const;
 };
 
+/// Throws InputError for a BatchNorm that would normalise one value per channel in training: its output is 0 whatever
+/// the value is, and nothing is learnt behind it.
+void require_normalisable(const Graph& graph);
+
 }  // namespace ronda

@@ -43,6 +43,17 @@ std::string name_in_files(const std::string& layer, std::string_view suffix) {
 
 }  // namespace
 
+void require_normalisable(const Graph& graph) {
+  for (const GraphNode& node : graph.nodes) {
+    const auto* const spec = std::get_if<BatchNormSpec>(&node.operation);
+    const Shape& shape = graph.values[node.inputs.front()].shape;
+    if (spec == nullptr || spec->held || spec->synchronized || shape.count() > shape[shape.rank() - 1]) continue;
+    throw InputError(node.name + " would normalise one value a channel in training, " + shape.text() +
+                     ", and nothing can be learnt behind it: give a rank and micro-batch at least 2 samples "
+                     "(.batch_size), or take a SyncBatchNorm or a LayerNorm");
+  }
+}
+
 std::size_t Graph::readers(std::size_t value) const {
   std::size_t count = (value == output ? 1 : 0) + static_cast<std::size_t>(std::ranges::count(passed, value));
   for (const GraphNode& node : nodes) count += static_cast<std::size_t>(std::ranges::count(node.inputs, value));

@@ -22,14 +22,6 @@ bool samples_are_dense(const TensorDesc& image) {
   return image.padded_count() == image.count() && image.layout.without_outermost().has_value();
 }
 
-/// The variance of one value is 0: whatever it is, the norm would give 0 for it.
-void require_several_values(const std::string& name, const BatchNormSpec& spec, const Shape& shape) {
-  if (spec.held || spec.synchronized || shape.count() > shape[shape.rank() - 1]) return;
-  throw InputError(name + " would normalise one value a channel in training, " + shape.text() +
-                   ", and nothing can be learnt behind it: give a rank and micro-batch at least 2 samples "
-                   "(.batch_size), or take a SyncBatchNorm or a LayerNorm");
-}
-
 class Lowering {
  public:
   Lowering(const Graph& graph, Primitives& primitives, Picker& picker, const ProgramOptions& options)
@@ -55,6 +47,7 @@ class Lowering {
   }
 
   Lowered run() {
+    if (trains()) require_normalisable(graph_);
     value_of_.resize(graph_.values.size());
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i);
     for (const GraphNode& node : graph_.nodes) value_of_[node.output] = lower(node);
@@ -170,9 +163,7 @@ class Lowering {
                                      inputs.front() = to_plain(inputs.front());
                                    return like_input(inputs.front(), make(node, inputs));
                                  },
-                                 [&](const BatchNormSpec& spec) {
-                                   if (trains())
-                                     require_several_values(node.name, spec, result_.values[inputs.front()].desc.shape);
+                                 [&](const BatchNormSpec&) {
                                    inputs.front() = in_file_order(inputs.front());
                                    return make(node, inputs);
                                  },

@@ -92,23 +92,25 @@ class Averaged final : public StateVisitor {
 
 /// The sum of equal float32 numbers is exact in float64.
 /// @param all_take  the mean; else the ranks that do not compute
-void take_means(const Replica& replica, Communicator& communicator, const Shard& computing, bool all_take) {
-  const bool computes = !computing.is_empty();
+void take_means(const Replica& replica, Communicator& communicator, const Shard& computing, bool has_samples,
+                bool all_take) {
+  const bool computes = !computing.is_empty(), gives = computes && has_samples;
   Averaged states(computing.count < static_cast<std::size_t>(communicator.size()));
   replica.visit_layer_states(states);
   std::vector<double> sums;
   for (const auto& tensor : states.tensors) {
     std::vector<float> mine(static_cast<std::size_t>(tensor.desc().count()));
-    if (computes) reorder(tensor, Tensor({tensor.shape(), DType::float32, {}}, mine.data()));
+    if (gives) reorder(tensor, Tensor({tensor.shape(), DType::float32, {}}, mine.data()));
     sums.insert(sums.end(), mine.begin(), mine.end());
   }
   if (sums.empty()) return;
+  sums.push_back(gives ? 1 : 0);
   communicator.allreduce(Tensor(std::span(sums)));
   if (computes && !all_take) return;
   auto sum = sums.begin();
   for (const auto& tensor : states.tensors) {
     std::vector<float> means(static_cast<std::size_t>(tensor.desc().count()));
-    for (float& mean : means) mean = static_cast<float>(*sum++ / static_cast<double>(computing.count));
+    for (float& mean : means) mean = static_cast<float>(*sum++ / sums.back());
     reorder(Tensor({tensor.shape(), DType::float32, {}}, means.data()), tensor);
   }
 }
@@ -152,13 +154,13 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
                   loader, compute);
 }
 
-void average_states(const Replica& replica, Communicator& communicator, const Shard& computing) {
-  if (communicator.size() > 1) take_means(replica, communicator, computing, true);
+void average_states(const Replica& replica, Communicator& communicator, const Shard& computing, bool has_samples) {
+  if (communicator.size() > 1) take_means(replica, communicator, computing, has_samples, true);
 }
 
-void give_states(const Replica& replica, Communicator& communicator, const Shard& computing) {
+void give_states(const Replica& replica, Communicator& communicator, const Shard& computing, bool has_samples) {
   if (computing.count < static_cast<std::size_t>(communicator.size()))
-    take_means(replica, communicator, computing, false);
+    take_means(replica, communicator, computing, has_samples, false);
 }
 
 }  // namespace ronda

@@ -56,8 +56,9 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
 /// they are, to the bit. Collective, except on one rank.
 /// @param computing  of the ranks that compute; empty where this one does not: the mean is over these, and the others
 ///                   take it, and what these have in common
-void average_states(const Replica& replica, Communicator& communicator, const Shard& computing);
+/// @param has_samples  of this rank, in a full step; the states of a rank without samples never move: it takes the mean
+void average_states(const Replica& replica, Communicator& communicator, const Shard& computing, bool has_samples);
 /// The same for ranks that do not compute alone: the others keep their own. Collective, if there are such ranks.
-void give_states(const Replica& replica, Communicator& communicator, const Shard& computing);
+void give_states(const Replica& replica, Communicator& communicator, const Shard& computing, bool has_samples);
 
 }  // namespace ronda

@@ -10,6 +10,7 @@ MirroredOptions MirroredOptions::for_data(const Dataset& data, const BatchPlan& 
   options.fields.assign(data.fields().begin(), data.fields().end());
   options.batch_capacity = plan.capacity();
   options.global_batch = plan.global_batch();
+  options.has_samples = plan.has_samples();
   options.micro_batches = plan.micro_batches();
   return options;
 }

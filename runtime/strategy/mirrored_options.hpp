@@ -31,6 +31,7 @@ struct MirroredOptions {
   std::vector<Field> fields;       ///< of the training data; `input` is what the model is planned for
   std::size_t batch_capacity = 0;  ///< rows of a rank's micro-batch
   std::size_t global_batch = 0;    ///< samples of a step over all ranks, for the scale of the loss gradient
+  bool has_samples = true;         ///< of each full step; not where there are more ranks than samples
   std::size_t micro_batches = 1;   ///< a step; their gradients are summed before the one reduction
 
   Initializer initializer = Initializer::he_normal;

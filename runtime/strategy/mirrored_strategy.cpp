@@ -119,7 +119,8 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue);
   state_ = std::make_unique<TrainingState>(
       TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_,
-                           shares_of_states(options_, communicator_.size(), replica_->plan().elements()), test_shard_});
+                           shares_of_states(options_, communicator_.size(), replica_->plan().elements()), test_shard_,
+                           options_.has_samples});
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------

@@ -97,10 +97,16 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
   queue_ = make_step_queue(
       device, communicator_, {&exchange_->sums(), updater_->outcome()},
       {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
-  state_ = std::make_unique<PipelineState>(
-      TrainingState::Parts{
-          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, shard_of(communicator_)},
-      PipelineState::Ranks{ranks_.group, ranks_.replicas}, *model_, *whole_);
+  state_ = std::make_unique<PipelineState>(TrainingState::Parts{communicator_,
+                                                                *replica_,
+                                                                *optimizer_,
+                                                                *updater_,
+                                                                *exchange_,
+                                                                *queue_,
+                                                                {},
+                                                                shard_of(communicator_),
+                                                                options_.has_samples},
+                                           PipelineState::Ranks{ranks_.group, ranks_.replicas}, *model_, *whole_);
   stage_ = std::make_unique<Stage>(
       Stage::Parts{ranks_.group, *replica_, std::move(more_), options_.fields, options_.batch_capacity});
 }

@@ -147,10 +147,16 @@ void SplitStrategy::make_parts(const Schedule& schedule) {
   queue_ = make_step_queue(
       device, communicator_, {&exchange_->sums(), updater_->outcome()},
       {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
-  state_ = std::make_unique<SplitState>(
-      TrainingState::Parts{
-          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, shard_of(communicator_)},
-      ranks_, *model_, *whole_, options_.group_of);
+  state_ = std::make_unique<SplitState>(TrainingState::Parts{communicator_,
+                                                             *replica_,
+                                                             *optimizer_,
+                                                             *updater_,
+                                                             *exchange_,
+                                                             *queue_,
+                                                             {},
+                                                             shard_of(communicator_),
+                                                             options_.has_samples},
+                                        ranks_, *model_, *whole_, options_.group_of);
 }
 
 void SplitStrategy::tell_plan() {

@@ -101,7 +101,7 @@ void TrainingState::visit_model(StateVisitor& visitor) {
 
 void TrainingState::gather_state() {
   parts_.exchange.settle(parts_.replica.stream());
-  give_states(parts_.replica, parts_.communicator, parts_.computing);
+  give_states(parts_.replica, parts_.communicator, parts_.computing, parts_.has_samples);
   if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
   divided_->gather();
   meet();  // each rank has written its share of a shared average
@@ -111,7 +111,7 @@ void TrainingState::meet() { meet_where_shared(parts_.replica, parts_.communicat
 
 void TrainingState::average_states() {
   parts_.exchange.settle(parts_.replica.stream());
-  ronda::average_states(parts_.replica, parts_.communicator, parts_.computing);
+  ronda::average_states(parts_.replica, parts_.communicator, parts_.computing, parts_.has_samples);
 }
 
 void TrainingState::set_updates(std::uint64_t updates) {

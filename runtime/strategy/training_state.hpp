@@ -38,6 +38,7 @@ class TrainingState {
     const StepQueue& queue;
     std::vector<Range> shares;  ///< elements that each rank keeps the optimizer's states of, where these are divided
     Shard computing;            ///< of the ranks that compute: all, or the workers; empty where this rank does not
+    bool has_samples = true;    ///< MirroredOptions::has_samples
   };
 
   explicit TrainingState(const Parts& parts)

@@ -1,5 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/layers/graph_builder.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
@@ -79,6 +80,7 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
     });
     return parts.model.build(x, builder);
   });
+  agree(communicator, [&] { require_normalisable(build_graph(model, parts.train.fields(), plan.smallest())); });
   auto strategy = strategy_row(parts.setup.options.strategy)
                       .make({.communicator = communicator,
                              .model = model,

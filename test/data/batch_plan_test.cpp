@@ -22,6 +22,25 @@ std::vector<std::uint64_t> order_of(const SampleOrder& order, std::uint64_t epoc
 
 }  // namespace
 
+TEST_CASE("a plan knows the smallest micro-batch of a full step, and which shards have samples there") {
+  for (const std::size_t batch : {1, 3, 7, 20})
+    for (const std::size_t shards : {1, 2, 3, 6})
+      for (const std::size_t accumulate : {1, 2, 5}) {
+        std::size_t smallest = batch;
+        for (std::size_t shard = 0; shard < shards; ++shard) {
+          const BatchPlan plan(100, batch, {shard, shards}, accumulate);
+          std::size_t all = 0;
+          for (std::size_t micro = 0; micro < accumulate; ++micro)
+            if (const std::size_t rows = plan.part(0, micro).size(); rows > 0) {
+              smallest = std::min(smallest, rows);
+              all += rows;
+            }
+          CHECK(plan.has_samples() == (all > 0));
+        }
+        CHECK(BatchPlan(100, batch, {0, shards}, accumulate).smallest() == smallest);
+      }
+}
+
 TEST_CASE("an epoch is every sample once, each step the same samples on any number of shards") {
   for (const std::size_t size : {1, 7, 28, 100})
     for (const std::size_t batch : {1, 3, 20, 100, 1000})

@@ -253,6 +253,35 @@ TEST_CASE("a batch norm that would see one value a channel in training is refuse
                    {"batch_norm1", "one value a channel", ".batch_size", "SyncBatchNorm"});
 }
 
+TEST_CASE("a batch norm is refused where some rank has one value a channel in each step") {
+  const auto ranks = static_cast<std::size_t>(world().size());
+  TrainingOptions options;
+  options.global_batch_size = 2 * ranks - 1;
+  const MemoryDataset data = toy_images(10 * options.global_batch_size, {9, 7, 1}, 4);
+  const Sequential model{Flatten(), Dense(6), BatchNorm(), Dense(4)};
+  const SoftmaxCrossEntropy loss;
+  Trainer trainer(world(), model, loss, Training::prepared(options));
+  require_mentions(message_of<InputError>([&] { trainer.fit(data); }), {"batch_norm1", "one value a channel"});
+}
+
+TEST_CASE("running values of ranks without samples do not count in the mean") {
+  const auto ranks = static_cast<std::size_t>(world().size());
+  TrainingOptions options;
+  options.global_batch_size = std::max<std::size_t>(ranks - 1, 1);
+  options.epochs = 1;
+  const std::size_t steps = 5, samples = steps * options.global_batch_size;
+  const MemoryDataset data(std::vector<float>(samples * 4, 10), Shape{2, 2, 1}, std::vector<std::int32_t>(samples));
+  const Sequential model(BatchNorm(), Flatten(), Dense(2));
+  const SoftmaxCrossEntropy loss;
+  Trainer trainer(world(), model, loss, Training::prepared(options));
+  trainer.fit(data);
+  StateList states;
+  trainer.strategy().state().visit_layer_states(states);
+  for (const State& state : states.states())
+    if (state.name.ends_with("running_mean"))
+      CHECK(state.tensor.as<const float>()[0] == Approx(10 * (1 - std::pow(0.9, steps))));
+}
+
 TEST_CASE("test data of another kind than the training data is refused") {
   const MemoryDataset wider = toy_images(8, {7, 9, 1}, 4);
   Training training({});

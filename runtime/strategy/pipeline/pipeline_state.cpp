@@ -94,7 +94,7 @@ void PipelineState::visit_model(StateVisitor& visitor) {
 }
 
 void PipelineState::average_states() {
-  ronda::average_states(parts().replica, ranks_.replicas, shard_of(ranks_.replicas));
+  ronda::average_states(parts().replica, ranks_.replicas, shard_of(ranks_.replicas), parts().has_samples);
   whole_.gather(ranks_.pipeline);
 }
 

@@ -78,7 +78,8 @@ void SplitState::gather_state() {
 
 void SplitState::average_states() {
   // All ranks of a group have them, and after a checkpoint of another strategy others each: so the mean is over all.
-  ronda::average_states(parts().replica, parts().communicator, shard_of(parts().communicator));
+  ronda::average_states(parts().replica, parts().communicator, shard_of(parts().communicator),
+                        parts().has_samples);
   gather_whole();
 }
 
