@@ -63,7 +63,7 @@ Schedule::Schedule(const ScheduleOptions& options)
       step_factor_(options.step_factor),
       power_(options.power),
       gamma_(options.gamma),
-      first_cosine_(options.restart_epochs * static_cast<double>(options.steps_per_epoch)),
+      first_cosine_(std::round(options.restart_epochs * static_cast<double>(options.steps_per_epoch))),
       restart_factor_(static_cast<double>(options.restart_factor)),
       grows_until_(options.pct_start * static_cast<double>(options.total_steps) - 1),
       first_share_(1 / options.div_factor),

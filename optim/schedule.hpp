@@ -36,7 +36,7 @@ struct ScheduleOptions {
 
   std::uint64_t steps_per_epoch = 1;  ///< for what counts in epochs
   double gamma = 0;                   ///< exponential: multiplies the rate after each epoch
-  double restart_epochs = 0;          ///< cosine_restarts: epochs of the first cosine …
+  double restart_epochs = 0;          ///< cosine_restarts: epochs of the first cosine, rounded to whole steps …
   std::uint64_t restart_factor = 1;   ///< … and how many times as long each other one is as the one before
   double pct_start = 0.3;             ///< one_cycle: share of the steps in which the rate grows …
   double div_factor = 25;             ///< … from the peak over this …
@@ -51,7 +51,8 @@ struct ScheduleOptions {
 ///     polynomial   (1 - t / T) ^ power
 ///     exponential  gamma ^ e, after e whole epochs                (PyTorch's ExponentialLR)
 ///     cosine_restarts  (1 + cos(π t / T)) / 2 of cosines of T = restart_epochs · restart_factor ^ i epochs, one after
-///                  the other, t from its start on                 (SGDR; PyTorch's CosineAnnealingWarmRestarts)
+///                  the other, t from its start on; the first T is rounded to whole steps
+///                                                              (SGDR; PyTorch's CosineAnnealingWarmRestarts)
 ///     one_cycle    half a cosine from 1 / div_factor up to 1, in pct_start of the steps, and one down to 1 /
 ///     div_factor /
 ///                  final_div_factor; it has no other warm-up      (Smith and Topin, "Super-convergence", 2017; the

@@ -96,6 +96,31 @@ TEST_CASE("cosines with restarts are PyTorch's CosineAnnealingWarmRestarts, aske
   require_mentions(refused(1, 0), {".restart_factor"});
 }
 
+TEST_CASE("a cosine with restarts has a whole number of steps, whatever its epochs times their steps are rounded to") {
+  struct Case {
+    double epochs;
+    std::uint64_t steps_per_epoch, factor, length;
+  };
+  for (const auto& [epochs, steps_per_epoch, factor, length] : {Case{0.07, 100, 1, 7},
+                                                                {0.55, 100, 1, 55},
+                                                                {0.55, 100, 2, 55},
+                                                                {1.1, 10, 3, 11},
+                                                                {0.29, 100, 1, 29},
+                                                                {0.55, 10, 2, 6}}) {
+    const Schedule schedule({.name = "cosine_restarts",
+                             .learning_rate = 1,
+                             .total_steps = 1000,
+                             .steps_per_epoch = steps_per_epoch,
+                             .restart_epochs = epochs,
+                             .restart_factor = factor});
+    for (std::uint64_t begin = 0, steps = length; begin + steps <= 1000; begin += steps, steps *= factor) {
+      INFO(epochs << " epochs of " << steps_per_epoch << " steps, factor " << factor << ", restart at step " << begin);
+      CHECK(schedule.rate(begin) == 1);
+      CHECK(schedule.rate(begin + steps - 1) < 0.1);
+    }
+  }
+}
+
 TEST_CASE("one cycle is PyTorch's OneCycleLR") {
   const auto anneal = [](double from, double to, double pct) {
     return to + (from - to) / 2 * (1 + std::cos(std::acos(-1) * pct));
