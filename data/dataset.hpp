@@ -58,10 +58,12 @@ class Dataset {
   /// Writes sample request.samples[i] to row i of `batch`. Allocates nothing. There are at most batch.capacity(); each
   /// is less than size(). A dataset that varies its samples does so by the request's epoch and keys. A sample counts as
   /// much as its place in `batch.weights()` says, in losses, gradients and results: 1, unless `read` writes another
-  /// number there, from 0 to largest_weight. The loader refuses others by the sample's number.
+  /// number there: 0, or from smallest_weight to largest_weight. The loader refuses others by the sample's number.
   virtual void read(const SampleRequest& request, Batch& batch) const = 0;
   /// The files that a sample is from, for messages: `pictures/cat/3.png`; empty: none, or not known.
   [[nodiscard]] virtual std::string origin(std::uint64_t /*sample*/) const { return {}; }
+  /// Gradients times this, down to 1e-20, are no denormals of float32, which training takes for 0.
+  static constexpr float smallest_weight = 1e-18F;
   static constexpr float largest_weight = 1e9F;  ///< gradients times this, squared, are within float32
   /// The same fields, in their order, for a device that keeps them and makes its batches itself, to the bits of `read`;
   /// valid as long as the dataset. Empty where `read` alone knows how a sample comes about, varies or weighs samples.

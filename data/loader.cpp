@@ -64,12 +64,14 @@ class Assembler {
   /// Those that the dataset has written.
   void check_weights(const Batch& batch) const {
     const auto weights = batch.weights().as<const float>().first(batch.real());
-    const auto sound = [](float weight) { return weight >= 0 && weight <= Dataset::largest_weight; };  // NaN is not
+    const auto sound = [](float weight) {  // NaN is not
+      return weight == 0 || (weight >= Dataset::smallest_weight && weight <= Dataset::largest_weight);
+    };
     const auto bad = std::ranges::find_if_not(weights, sound);
     if (bad == weights.end()) return;
     throw InputError("sample " + std::to_string(rows_[static_cast<std::size_t>(bad - weights.begin())]) +
-                     " has the weight " + shortest(*bad) + "; a weight is a number from 0 to " +
-                     shortest(Dataset::largest_weight));
+                     " has the weight " + shortest(*bad) + "; a weight is 0, or a number from " +
+                     shortest(Dataset::smallest_weight) + " to " + shortest(Dataset::largest_weight));
   }
 
   const Dataset& data_;

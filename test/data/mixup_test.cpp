@@ -143,6 +143,16 @@ TEST_CASE("a sample is mixed alike on any number of ranks, in any batch, read ah
     }
 }
 
+TEST_CASE("a row whose only sound half has a tiny share does not count, and the loader takes it") {
+  const Weighted data;
+  const MixupDataset mixup(data, 0.01, samples_in_all);  // half of the shares are below 1e-18
+  BatchLoader loader(mixup, SampleOrder(samples_in_all, 1, true), BatchPlan(samples_in_all, samples_in_all, {0, 1}),
+                     false);
+  for (int epoch = 0; epoch < 20; ++epoch)
+    for (const float weight : loader.next().weights().as<const float>())
+      CHECK((weight == 0 || weight >= Dataset::smallest_weight));
+}
+
 TEST_CASE("each half counts with its sample's weight, and a damaged one not at all, nor is it seen") {
   const MemoryDataset even = one_hot();
   const Weighted plain;

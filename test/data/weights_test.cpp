@@ -44,17 +44,17 @@ class Weighed final : public Dataset {
 }  // namespace
 
 TEST_CASE("a weight that is negative, no number or beyond what gradients hold is refused, by its sample") {
-  for (const float odd : {-1.0F, std::nanf(""), std::numeric_limits<float>::infinity(), 1e38F})
+  for (const float odd : {-1.0F, std::nanf(""), std::numeric_limits<float>::infinity(), 1e38F, 1e-36F, 1e-42F})
     for (const bool prefetch : {true, false}) {
       const Weighed data(true, {{7, odd}});
       BatchLoader loader(data, SampleOrder(11, 1, false), BatchPlan(11, 4, {0, 1}), prefetch);
       static_cast<void>(loader.next());
       require_mentions(message_of<InputError>([&] { static_cast<void>(loader.next()); }),
-                       {"sample 7", "weight " + shortest(odd), "from 0 to 1e+09"});
+                       {"sample 7", "weight " + shortest(odd), "0, or a number from 1e-18 to 1e+09"});
     }
-  const Weighed sound(true, {{7, Dataset::largest_weight}, {8, 0.0F}, {9, 1e-42F}});
+  const Weighed sound(true, {{7, Dataset::largest_weight}, {8, 0.0F}, {9, 1e-18F}});
   BatchLoader loader(sound, SampleOrder(11, 1, false), BatchPlan(11, 11, {0, 1}), false);
-  CHECK(loader.next().weights().as<const float>()[9] == 1e-42F);
+  CHECK(loader.next().weights().as<const float>()[9] == 1e-18F);
 }
 
 TEST_CASE("a sample weighs what its dataset says, one without a word 1, and padding nothing") {
