@@ -84,7 +84,7 @@ void PredictionWriter::write_classes(const std::string& file, std::size_t sample
   out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";  // names of files may be no text
 }
 
-void PredictionWriter::write_number(const std::string& file, std::size_t sample, float number) {
+void PredictionWriter::write_number(const std::string& file, std::size_t sample, double number) {
   if (format_ == PredictionFormat::csv) {
     out_ << field(file) << "," << sample << "," << shortest(number) << "\n";
     return;
@@ -92,7 +92,7 @@ void PredictionWriter::write_number(const std::string& file, std::size_t sample,
   const Json line = {{"file", file},
                      {"sample", sample},
                      {"target", std::get<TableInput>(model_.input).target},
-                     {"prediction", rounded(number)}};
+                     {"prediction", number}};
   out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 

@@ -28,7 +28,7 @@ class PredictionWriter {
 
   [[nodiscard]] std::vector<Choice> likeliest(std::span<const float> outputs) const;
   void write_classes(const std::string& file, std::size_t sample, const std::vector<Choice>& choices);
-  void write_number(const std::string& file, std::size_t sample, float number);
+  void write_number(const std::string& file, std::size_t sample, double number);
 
   const SavedModel& model_;
   PredictionFormat format_;

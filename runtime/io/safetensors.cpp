@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 namespace ronda {
@@ -19,8 +20,15 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 using Entry = SafetensorsFile::Entry;
 
-/// The format's word for a type that is read.
-const char* format_name(DType dtype) { return dtype == DType::int64 ? "I64" : dtype == DType::int8 ? "I8" : "F32"; }
+/// The format's word for a type that is read or written.
+const char* format_name(DType dtype) {
+  switch (dtype) {
+    case DType::int64: return "I64";
+    case DType::int8: return "I8";
+    case DType::float64: return "F64";
+    default: return "F32";
+  }
+}
 constexpr std::array readable{DType::float32, DType::int64, DType::int8};
 
 /// Whether a file's first bytes are those of PyTorch's `torch.save`: a zip archive, or, in earlier versions, a pickle.
@@ -206,10 +214,10 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
   for (const auto& tensor : tensors) {
     if (!is_utf8(tensor.name)) throw not_utf8("the name of the tensor '" + printable(tensor.name) + "'");
     const auto count = static_cast<std::uint64_t>(tensor.shape.count());
-    const std::size_t given = tensor.values.size() + tensor.integers.size() + tensor.bytes.size();
+    const std::array sizes{tensor.values.size(), tensor.integers.size(), tensor.bytes.size(), tensor.doubles.size()};
+    const std::size_t given = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
     const DType dtype = tensor.dtype();
-    const int types =
-        (tensor.values.empty() ? 0 : 1) + (tensor.integers.empty() ? 0 : 1) + (tensor.bytes.empty() ? 0 : 1);
+    const auto types = std::ranges::count_if(sizes, [](std::size_t size) { return size > 0; });
     if (given != count || types > 1 || header.contains(tensor.name))
       throw LogicError("tensor '" + tensor.name + "' " + tensor.shape.text() + " has " + std::to_string(given) +
                        " values, of two types, or a name that comes twice");
@@ -237,6 +245,7 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
     write(std::as_bytes(std::span(tensor.values)));
     write(std::as_bytes(std::span(tensor.integers)));
     write(std::as_bytes(std::span(tensor.bytes)));
+    write(std::as_bytes(std::span(tensor.doubles)));
   }
   file.commit();
   return {bytes, hash.text()};

@@ -20,9 +20,13 @@ struct NamedTensor {
   std::vector<float> values = {};           ///< shape.count()
   std::vector<std::int64_t> integers = {};  ///< of an int64 tensor
   std::vector<std::int8_t> bytes = {};      ///< of an int8 tensor, a quantised weight
+  std::vector<double> doubles = {};         ///< of a float64 tensor; such tensors are written, not read
 
   [[nodiscard]] DType dtype() const noexcept {
-    return !bytes.empty() ? DType::int8 : !integers.empty() ? DType::int64 : DType::float32;
+    return !bytes.empty()      ? DType::int8
+           : !integers.empty() ? DType::int64
+           : !doubles.empty()  ? DType::float64
+                               : DType::float32;
   }
 };
 

@@ -38,7 +38,9 @@ enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
 /// What a number x of the network is in the units of the data: factor * x + offset.
 struct DataUnits {
   double factor = 1, offset = 0;
-  [[nodiscard]] float of(float x) const noexcept { return static_cast<float>(factor * x + offset); }
+  /// In float64: beside a large offset, as of times, a float32 has not enough digits.
+  [[nodiscard]] double of(double x) const noexcept { return factor * x + offset; }
+  bool operator==(const DataUnits&) const = default;
 };
 
 /// How to train: what the applications' options say, with their defaults.
@@ -138,7 +140,8 @@ struct TrainingOptions {
                         predictions = {};  ///< empty: none
   /// Texts about the model, by names of the program's choice, that `save` and checkpoints keep beside the parameters.
   std::map<std::string, std::string> metadata = {};
-  DataUnits prediction_units = {};  ///< where the targets were scaled: `predictions` are written as the data has them
+  DataUnits prediction_units =
+      {};  ///< where the targets were scaled: `predictions` are written as the data has them, in float64
 
   std::filesystem::path checkpoint_dir = {};  ///< where the training is saved; empty: nowhere
   CheckpointInterval checkpoint_every = {};   ///< neither steps nor seconds: at the end alone

@@ -52,6 +52,23 @@ TEST_CASE("what was written is read back, bit for bit") {
   REQUIRE(std::signbit(read.tensors[0].values[1]));
 }
 
+TEST_CASE("a float64 tensor is written whole") {
+  const TemporaryFolder folder;
+  const std::vector<double> numbers{1700000000.25, 0.1};
+  write_safetensors(folder / "file", std::vector<NamedTensor>{{.name = "a", .shape = Shape{2}, .doubles = numbers}});
+  const std::string text = read_file(folder / "file");
+  REQUIRE(text.find(R"("dtype":"F64","shape":[2],"data_offsets":[0,16])") != std::string::npos);
+  std::vector<double> read(2);
+  std::memcpy(read.data(), text.data() + text.size() - 16, 16);
+  REQUIRE(read == numbers);
+  require_mentions(message_of<LogicError>([&] {
+                     write_safetensors(
+                         folder / "two",
+                         std::vector<NamedTensor>{{.name = "a", .shape = Shape{2}, .values = {1}, .doubles = {1}}});
+                   }),
+                   {"two types"});
+}
+
 TEST_CASE("a file is laid out as the format says") {
   const TemporaryFolder folder;
   write_safetensors(folder / "file", std::vector<NamedTensor>{{"a", Shape{2}, {1, 2}}, {"b", Shape{1}, {3}}});

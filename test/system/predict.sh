@@ -64,7 +64,7 @@ expect_status 0
 expect 'the predictions of the training' python3 -c '
 import csv, struct, sys
 data = open(sys.argv[1], "rb").read()
-trained = [x for (x,) in struct.iter_unpack("<f", data[8 + struct.unpack_from("<Q", data)[0]:])]
+trained = [x for (x,) in struct.iter_unpack("<d", data[8 + struct.unpack_from("<Q", data)[0]:])]
 rows = list(csv.DictReader(open(sys.argv[2])))
 assert len(rows) == len(trained) == 400 and rows[7]["sample"] == "7"
 assert max(abs(float(row["y"]) - x) for row, x in zip(rows, trained)) < 1e-3' "$work/outputs" "$work/out"

@@ -27,8 +27,13 @@ NamedTensor predictions_of(TrainingRun& run) {
                 all.begin() + static_cast<std::ptrdiff_t>(part.begin * columns));
   });
   run.strategy().communicator().allreduce(Tensor(std::span(all)));
-  for (float& output : all) output = run.options().prediction_units.of(output);
-  return {"outputs", Shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, std::move(all)};
+  NamedTensor outputs{"outputs", Shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}};
+  const DataUnits& units = run.options().prediction_units;
+  if (units == DataUnits())
+    outputs.values = std::move(all);
+  else
+    for (const float output : all) outputs.doubles.push_back(units.of(output));
+  return outputs;
 }
 
 void add_exchange(Summary& summary, const GradientExchange& gradients) {
