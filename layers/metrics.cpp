@@ -230,14 +230,81 @@ std::vector<MetricValue> RootMeanSquaredError::values(std::span<const double> su
 
 namespace {
 
-/// Of one of a sample's outputs: weights, weighted targets, their squares, squared errors.
-constexpr std::size_t sums_of_r2 = 4;
+/// A sum of doubles that is exact, so the same in any order: `count` doubles, one for each so many bits of the terms.
+/// Number i holds whole multiples of 2 ^ (bits · (lowest + i)), each term's share being less than one of number i + 1.
+/// So 2^29 terms are added without rounding, of one sum or of many that are added number by number. What a term has
+/// below the lowest one is cut off.
+struct ExactSum {
+  static constexpr int bits = 24;
+  int lowest;
+  std::size_t count;
 
-/// Σ(y − mean)² of such sums. NaN where it is no more than what rounding leaves of equal targets.
+  void add(std::span<double> numbers, double term) const {
+    const auto top = static_cast<int>(count) - 1;
+    if (!std::isfinite(term)) numbers[static_cast<std::size_t>(top)] += term;
+    while (term != 0 && std::isfinite(term)) {
+      const int exponent = std::ilogb(term);
+      const int place = (exponent >= 0 ? exponent / bits : -((bits - 1 - exponent) / bits)) - lowest;
+      if (place < 0) return;
+      const int held = std::min(place, top);
+      const double unit = std::ldexp(1.0, bits * (lowest + held)), share = std::trunc(term / unit) * unit;
+      numbers[static_cast<std::size_t>(held)] += share;
+      term -= share;
+    }
+  }
+};
+
+/// A number of about 106 bits, the sum of two doubles.
+class DoubleDouble {
+ public:
+  void add(double term) {
+    const double sum = high_ + term, of_term = sum - high_;
+    low_ += (high_ - (sum - of_term)) + (term - of_term);
+    high_ = sum;
+  }
+  void add_product(double a, double b) {
+    const double product = a * b;
+    add(product);
+    add(std::fma(a, b, -product));
+  }
+  [[nodiscard]] double value() const { return high_ + low_; }
+
+ private:
+  double high_ = 0, low_ = 0;
+};
+
+/// Of one of a sample's outputs: the sums of weights w, of w · y of targets y, of w · y², and of w times the squared
+/// errors, which needs no more than a double. Nothing is cut off of normal float32s y with a w of 1; the largest
+/// w · y², 2^286, is within the squares' numbers, which end at 2^312.
+constexpr ExactSum of_weights{-4, 7}, of_targets{-9, 17}, of_squares{-14, 27};
+constexpr std::size_t targets_at = of_weights.count, squares_at = targets_at + of_targets.count,
+                      errors_at = squares_at + of_squares.count, sums_of_r2 = errors_at + 1;
+
+double sum_of(std::span<const double> numbers) {
+  DoubleDouble sum;
+  for (const double number : numbers) sum.add(number);
+  return sum.value();
+}
+
+/// Σ w (y − mean)² of such sums: Σ w (y − c)² − (Σ w (y − c))² / Σ w, of a float32 c that is nearly the mean. NaN where
+/// it is no more than what rounding leaves of equal targets.
 double spread_of_targets(std::span<const double> sums) {
-  constexpr double rounding = 1e-13;
-  const double spread = sums[2] - sums[1] * sums[1] / sums[0];
-  return spread > rounding * sums[2] ? spread : std::numeric_limits<double>::quiet_NaN();
+  constexpr double rounding = 1e-27;
+  const auto weights = sums.first(targets_at), targets = sums.subspan(targets_at, of_targets.count),
+             squares = sums.subspan(squares_at, of_squares.count);
+  const double weight = sum_of(weights), center = static_cast<float>(sum_of(targets) / weight);
+  DoubleDouble around, distance;
+  for (const double number : squares) around.add(number);
+  for (const double number : targets) {
+    around.add_product(-2 * center, number);
+    distance.add(number);
+  }
+  for (const double number : weights) {
+    around.add_product(center * center, number);
+    distance.add_product(-center, number);
+  }
+  const double spread = around.value() - distance.value() * distance.value() / weight;
+  return spread > rounding * sum_of(squares) ? spread : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -248,10 +315,13 @@ void R2Score::add(const Tensor& outputs, const Tensor& targets, std::span<const 
                   std::span<double> sums) const {
   each_number(outputs, targets, weights, [&](double x, double y, std::size_t column, double weight) {
     const auto sum = sums.subspan(column * sums_of_r2, sums_of_r2);
-    sum[0] += weight;
-    sum[1] += weight * y;
-    sum[2] += weight * y * y;
-    sum[3] += weight * (x - y) * (x - y);
+    const double target = weight * y;  // exact: both are float32
+    const double square = target * y;
+    of_weights.add(sum, weight);
+    of_targets.add(sum.subspan(targets_at), target);
+    of_squares.add(sum.subspan(squares_at), square);
+    of_squares.add(sum.subspan(squares_at), std::fma(target, y, -square));
+    sum[errors_at] += weight * (x - y) * (x - y);
   });
 }
 
@@ -260,7 +330,7 @@ std::vector<MetricValue> R2Score::values(std::span<const double> sums) const {
   double total = 0;
   for (std::size_t c = 0; c < columns; ++c) {
     const auto sum = sums.subspan(c * sums_of_r2, sums_of_r2);
-    total += 1 - sum[3] / spread_of_targets(sum);
+    total += 1 - sum[errors_at] / spread_of_targets(sum);
   }
   return number("r2", total / static_cast<double>(columns));
 }

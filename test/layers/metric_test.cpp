@@ -162,6 +162,59 @@ TEST_CASE("errors of numbers and R² equal their formulas") {
   CHECK(std::isnan(value_of(R2Score(), {2, 1}, {0, 1}, std::vector<float>{1, 2}, {2}, {0, 0}).number()));
 }
 
+TEST_CASE("R² keeps its digits whatever the targets' mean and unit, and however the samples are divided") {
+  constexpr std::size_t rows = 6000;
+  const std::vector<float> spread = numbers_of_stream(rows, 5), noise = numbers_of_stream(rows, 6);
+  const auto sums_of = [](std::span<float> x, std::span<float> y, std::span<float> weights) {
+    const Shape shape{static_cast<std::int64_t>(x.size()), 1};
+    std::vector<double> sums(R2Score().sums(shape));
+    R2Score().add(Tensor({shape, DType::float32, {}}, x.data()), Tensor({shape, DType::float32, {}}, y.data()), weights,
+                  sums);
+    return sums;
+  };
+  for (const float weight : {1.0F, 0.1F, 1e9F, 1e-18F})
+    for (const auto& [mean, unit] : std::vector<std::pair<double, double>>{{0, 1},
+                                                                           {1e6, 1},
+                                                                           {-2e6, 0.8},
+                                                                           {1.5e7, 6},
+                                                                           {1.7e9, 400},
+                                                                           {0, 1e-19},
+                                                                           {1e-12, 1e-18},
+                                                                           {1e30, 1e25},
+                                                                           {0, 1e37}}) {
+      std::vector<float> x(rows), y(rows), weights(rows);
+      for (std::size_t i = 0; i < rows; ++i) {
+        y[i] = static_cast<float>(mean + unit * spread[i]);
+        x[i] = static_cast<float>(y[i] + 0.5 * unit * noise[i]);
+        weights[i] = weight * static_cast<float>(i % 3 + 1);
+      }
+      double weight_of_all = 0, center = 0, of_targets = 0, of_errors = 0;  // two passes
+      for (std::size_t i = 0; i < rows; ++i) weight_of_all += weights[i];
+      for (std::size_t i = 0; i < rows; ++i) center += weights[i] * (y[i] - mean) / weight_of_all;
+      for (std::size_t i = 0; i < rows; ++i) {
+        const double distance = y[i] - mean - center, error = double{x[i]} - y[i];
+        of_targets += weights[i] * distance * distance;
+        of_errors += weights[i] * error * error;
+      }
+      const double expected = 1 - of_errors / of_targets;
+      INFO("weight " << weight << ", mean " << mean << ", unit " << unit);
+      for (const std::size_t of_first : {std::size_t{0}, std::size_t{1}, rows / 3}) {
+        std::vector<double> sums =
+            sums_of(std::span(x).first(of_first), std::span(y).first(of_first), std::span(weights).first(of_first));
+        const std::vector<double> others = sums_of(std::span(x).subspan(of_first), std::span(y).subspan(of_first),
+                                                   std::span(weights).subspan(of_first));
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += others[i];
+        CHECK(R2Score().values(sums).front().number() == Approx(expected).epsilon(1e-9));
+      }
+    }
+  for (const float target : {0.0F, 0.1F, -1.5e7F, 1e-30F, 3e38F}) {
+    const std::vector<float> equal(7, target);
+    CHECK(std::isnan(
+        value_of(R2Score(), {7, 1}, std::vector<float>(7, 1), equal, {7}, std::vector<float>(7, 0.3F)).number()));
+  }
+  CHECK(std::isnan(value_of(R2Score(), {2, 1}, {1, 2}, std::vector<float>{1, no_number}, {2}, {1, 1}).number()));
+}
+
 TEST_CASE("a metric refuses outputs, targets and names that it does not take") {
   CHECK_THROWS_AS(TopKAccuracy(0), InputError);
   for (const Shape& shape : {Shape{3}, Shape{}}) {
