@@ -147,6 +147,9 @@ ParameterId GraphBuilder::parameter(const Layer& owner, std::string_view suffix,
 StateId GraphBuilder::state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype, float initial,
                             Scope scope) {
   const std::string full = name_in_files(name(owner), suffix);
+  if (dtype != DType::float32 && dtype != DType::int64)
+    throw LogicError("the state " + full + " would be " + std::string(name_of(dtype)) +
+                     "; a layer's state is float32, or int64 for a counter");
   const auto known = std::ranges::find(graph_.states, full, &GraphState::name);
   const auto id = StateId{static_cast<std::uint32_t>(known - graph_.states.begin())};
   if (known == graph_.states.end())

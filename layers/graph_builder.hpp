@@ -54,7 +54,8 @@ class GraphBuilder {
   /// InputError where that had another shape.
   ParameterId parameter(const Layer& owner, std::string_view suffix, const Shape& shape,
                         const ParameterOptions& options = {});
-  /// The same for what a layer keeps and does not train.
+  /// The same for what a layer keeps and does not train. Throws LogicError for a type that is neither float32 nor
+  /// int64: only float32 is averaged over ranks, and checkpoints hold these two.
   StateId state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype = DType::float32,
                 float initial = 0, Scope scope = Scope::averaged);
 

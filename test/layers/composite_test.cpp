@@ -7,6 +7,7 @@
 #include "../../examples/custom_loop/prelu.hpp"
 #include "layers/comparison.hpp"
 #include "support/gradient_probe.hpp"
+#include "support/message.hpp"
 #include "support/plain_model.hpp"
 #include "support/sanitizer.hpp"
 #include "support/seed.hpp"
@@ -152,6 +153,23 @@ TEST_CASE("residual blocks and concatenations of layers that choose their layout
                                 },
                                 Dense(4)),
                             {2, 6, 5, 1}, options);
+}
+
+TEST_CASE(
+    "a layer's state is float32 or int64: others, which ranks could not average nor checkpoints hold, are refused") {
+  const auto build_with = [](DType dtype, Scope scope) {
+    const Sequential model([&](Value x, GraphBuilder& b) {
+      b.state(Dense(1), "count", {1}, dtype, 0, scope);
+      return x;
+    });
+    static_cast<void>(build_graph(model, {2, 3}));
+  };
+  for (const Scope scope : {Scope::averaged, Scope::replicated, Scope::per_rank}) {
+    for (const DType dtype : {DType::float32, DType::int64}) CHECK_NOTHROW(build_with(dtype, scope));
+    for (const DType dtype : {DType::float64, DType::float16, DType::bfloat16, DType::int32})
+      require_mentions(message_of<LogicError>([&] { build_with(dtype, scope); }),
+                       {"dense1.count", std::string(name_of(dtype)), "float32, or int64"});
+  }
 }
 
 TEST_CASE("a residual network of eight convolutions") {
