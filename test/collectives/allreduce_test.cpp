@@ -1,5 +1,6 @@
 // Collectives over MPI: every way to do an allreduce gives every rank the same sum, alone and beside others.
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/numbers.hpp"
 #include "support/operands.hpp"
 #include "support/ranks.hpp"
@@ -159,6 +160,65 @@ TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the
     communicator.plan(ReduceScatterSpec{Tensor(data), ReduceOp::mean, counts})->start().wait();
     if (rank == ranks - 1) CHECK(wrong() == 0);
   }
+}
+
+TEST_CASE("a mean of float16 is rounded once, and finite where its sum is beyond float16, by every algorithm") {
+  Communicator communicator = test::world().communicator();
+  const int rank = communicator.rank(), ranks = communicator.size();
+  const auto operand = [](std::size_t i, int of_rank) {
+    switch (i % 4) {
+      case 0: return to_half<Float16>(40000);
+      case 1: return to_half<Float16>(of_rank == 0 ? -65504 : -65472);
+      case 2: return to_half<Float16>(of_rank == 0 ? 2048 : 1);  // 2048 + 1 is no float16
+      default: return to_half<Float16>(0x1p-24F * static_cast<float>(1 + of_rank));
+    }
+  };
+  for (const std::size_t count : {std::size_t{4}, some}) {
+    const Buffer memory = communicator.allocate(count * sizeof(Float16), Memory::node_shared);
+    const auto data = elements_in<Float16>(memory, count);
+    const auto fill = [&] {
+      for (std::size_t i = 0; i < count; ++i) data[i] = operand(i, rank);
+    };
+    const auto wrong = [&] {
+      std::size_t off = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        float sum = 0;
+        for (int other = 0; other < ranks; ++other) sum += to_float(operand(i, other));
+        off += data[i].bits == to_half<Float16>(sum / static_cast<float>(ranks)).bits ? 0 : 1;
+      }
+      return off;
+    };
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+      const auto planned = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::mean, algorithm, "test"});
+      for (int turn = 0; turn < 2; ++turn) {
+        fill();
+        planned->start().wait();
+        INFO(name_of(algorithm) << " of " << count << " elements, turn " << turn);
+        CHECK(wrong() == 0);
+      }
+    }
+    fill();
+    communicator.allreduce(Tensor(data), ReduceOp::mean);
+    CHECK(wrong() == 0);
+    fill();
+    communicator.reduce(Tensor(data), ranks - 1, ReduceOp::mean);
+    if (rank == ranks - 1) CHECK(wrong() == 0);
+    std::vector<std::size_t> counts(static_cast<std::size_t>(ranks));
+    counts.back() = count;
+    fill();
+    communicator.plan(ReduceScatterSpec{Tensor(data), ReduceOp::mean, counts})->start().wait();
+    if (rank == ranks - 1) CHECK(wrong() == 0);
+  }
+  std::vector<Float16> numbers(some);
+  if (ranks > 1)
+    test::require_mentions(test::message_of<InputError>([&] {
+                             communicator.plan(AllreduceSpec{.tensors = {Tensor(std::span(numbers))},
+                                                             .op = ReduceOp::mean,
+                                                             .algorithm = AllreduceAlgorithm::ring,
+                                                             .label = "test",
+                                                             .compression = Compression::bf16});
+                           }),
+                           {"float32 alone, not float16"});
 }
 
 TEMPLATE_TEST_CASE("sums of small integers wrap around alike by every algorithm", "", std::int8_t, std::uint8_t) {

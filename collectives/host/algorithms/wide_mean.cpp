@@ -1,4 +1,5 @@
 #include <ronda/collectives/host/algorithms/wide_mean.hpp>
+#include <ronda/core/number.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -30,6 +31,8 @@ std::int64_t mean_of(std::int64_t quotient, std::int64_t remainder, std::int64_t
 }  // namespace
 
 void WideMean::widen() const {
+  if (data_.dtype == DType::float16)
+    return convert(reinterpret_cast<const Float16*>(data_.data), reinterpret_cast<float*>(memory_.data()), data_.count);
   auto* const into = reinterpret_cast<std::int64_t*>(memory_.data());
   with_integers(data_, [&](const auto* numbers) {
     if constexpr (std::is_same_v<decltype(numbers), const std::int64_t*>) {
@@ -44,6 +47,10 @@ void WideMean::widen() const {
 }
 
 void WideMean::narrow() const {
+  if (data_.dtype == DType::float16) {
+    divide_if_mean({ReduceOp::mean, ranks_}, wide(data_, memory_));
+    return convert(reinterpret_cast<const float*>(memory_.data()), reinterpret_cast<Float16*>(data_.data), data_.count);
+  }
   const auto* const sums = reinterpret_cast<const std::int64_t*>(memory_.data());
   with_integers(data_, [&](auto* numbers) {
     using Number = std::remove_reference_t<decltype(*numbers)>;

@@ -10,22 +10,26 @@
 
 namespace ronda {
 
-/// A mean of integers, whose sum may not fit their type: another algorithm sums them as int64, in memory of this
-/// object. A number of up to 32 bits is one int64 there. An int64 is two, quotient and remainder by the number of
-/// ranks, so that their sums fit. Rounded towards zero.
+/// A mean of integers or of float16, whose sum may not fit their type: another algorithm sums wider numbers, in memory
+/// of this object. An integer of up to 32 bits is one int64 there. An int64 is two, quotient and remainder by the
+/// number of ranks, so that their sums fit; the mean is rounded towards zero. A float16 is a float32, and the mean is
+/// rounded once.
 class WideMean final : public Algorithm {
  public:
   [[nodiscard]] static bool suits(ReduceOp op, DType dtype) noexcept {
-    return op == ReduceOp::mean && is_integer(dtype);
+    return op == ReduceOp::mean && (is_integer(dtype) || dtype == DType::float16);
   }
   /// The numbers of `wide` for each of `dtype`, in whose place they lie.
   [[nodiscard]] static std::size_t words(DType dtype) noexcept { return dtype == DType::int64 ? 2 : 1; }
+  [[nodiscard]] static DType wide_type(DType dtype) noexcept {
+    return is_integer(dtype) ? DType::int64 : DType::float32;
+  }
   [[nodiscard]] static std::size_t wide_bytes(const Elements& data) noexcept {
-    return data.count * words(data.dtype) * sizeof(std::int64_t);
+    return data.count * words(data.dtype) * size_of(wide_type(data.dtype));
   }
   /// What is to be summed in their place, in memory of `wide_bytes`.
   [[nodiscard]] static Elements wide(const Elements& data, const Buffer& memory) noexcept {
-    return {memory.data(), data.count * words(data.dtype), DType::int64};
+    return {memory.data(), data.count * words(data.dtype), wide_type(data.dtype)};
   }
 
   /// @param data    outlives this object
