@@ -51,19 +51,31 @@ std::string beside(const std::string& weight, const char* suffix) {
   return weight.substr(0, weight.rfind('.') + 1) + suffix;
 }
 
-/// Gives what it is given, and remembers its range.
+/// Gives what it is given, and remembers its range, without rows that only fill up a batch.
 class Observer final : public CustomOperation {
  public:
   explicit Observer(InputRange& range) : range_(&range) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "range"; }
   [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return inputs.front(); }
-  void forward(const CustomArguments& arguments, const Pass&) const override {
+  void forward(const CustomArguments& arguments, const Pass& pass) const override {
     const auto x = arguments.input();
     std::ranges::copy(x, arguments.output().begin());
-    const Shape& shape = arguments.shape();
     if (x.empty()) return;
+    const Shape& shape = arguments.shape();
     const auto features = static_cast<std::size_t>(shape[shape.rank() - 1]);
     range_->sums.resize(features);
+    const std::size_t samples = pass.weights == nullptr ? 1 : pass.weights->as<const float>().size();
+    const std::size_t of_sample = x.size() / samples;
+    for (std::size_t n = 0; n < samples; ++n)
+      if (pass.weights == nullptr || pass.weights->as<const float>()[n] != 0)
+        add(x.subspan(n * of_sample, of_sample), features);
+  }
+  void backward(const CustomArguments&, const Pass&) const override {
+    throw LogicError("ranges are for models that only compute");
+  }
+
+ private:
+  void add(std::span<const float> x, std::size_t features) const {
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (int8::not_finite(x[i]) != 0) {
         range_->finite = false;
@@ -75,11 +87,7 @@ class Observer final : public CustomOperation {
     }
     range_->count += static_cast<std::int64_t>(x.size() / features);
   }
-  void backward(const CustomArguments&, const Pass&) const override {
-    throw LogicError("ranges are for models that only compute");
-  }
 
- private:
   InputRange* range_;
 };
 

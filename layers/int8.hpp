@@ -43,7 +43,8 @@ struct InputRange {
   std::int64_t count = 0;         ///< of what each of them adds up
 };
 
-/// The graph, in which each operation of `int8_weights` tells what it is given, for calibration.
+/// The graph, in which each operation of `int8_weights` tells what it is given, for calibration. Samples whose weight
+/// in the pass is 0, as copies that fill up a batch, do not count.
 /// @param ranges  gets one for each of them; outlives the graph and what is made of it
 [[nodiscard]] Graph with_ranges(Graph graph, std::deque<InputRange>& ranges);
 

@@ -94,13 +94,15 @@ void Predictor::predict(const Dataset& data, FunctionRef<void(std::span<const fl
                        inputs.back().desc().text());
   }
   CpuStream stream(options_.threads);
-  const Pass pass{.stream = stream, .mode = Mode::evaluation, .on_ready = {}};
+  const Pass pass{.stream = stream, .mode = Mode::evaluation, .weights = &batch.weights(), .on_ready = {}};
   const auto columns = static_cast<std::size_t>(output_shape().count());
   std::vector<std::uint64_t> samples(options_.batch_size);
   for (std::size_t first = 0; first < data.size(); first += samples.size()) {
     const std::size_t real = std::min(samples.size(), data.size() - first);
     for (std::size_t row = 0; row < samples.size(); ++row) samples[row] = first + std::min(row, real - 1);
+    batch.set_real(real);
     data.read({.samples = samples}, batch);
+    batch.clear_padding_weights();
     take({program.forward(inputs, pass).pointer<float>(), real * columns});
   }
 }

@@ -84,6 +84,27 @@ TEST_CASE("samples from several places count together for the ranges") {
   CHECK(scale(result) >= scale(quantized(model, tensors, many)));
 }
 
+TEST_CASE("a quantised model does not depend on how its samples fill the last batch") {
+  std::vector<float> inputs(65 * 4);
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = std::sin(static_cast<float>(3 * i));
+  for (std::size_t i = 64 * 4; i < inputs.size(); ++i) inputs[i] = 6;  // the last sample, alone in its batch
+  const MemoryDataset data(std::move(inputs), Shape{4}, std::vector<std::int32_t>(65));
+  const Sequential model(Dense(16), ReLU(), Dense(3));
+  const std::vector<NamedTensor> tensors = some_tensors(model, data);
+  const Dataset* const samples[] = {&data};
+  const std::vector<NamedTensor> whole = quantize(model, tensors, "model", samples, {.batch_size = 65});
+  for (const std::size_t batch_size : {std::size_t{13}, std::size_t{64}, std::size_t{100}}) {
+    const std::vector<NamedTensor> cut = quantize(model, tensors, "model", samples, {.batch_size = batch_size});
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      INFO(whole[i].name << ", batches of " << batch_size);
+      CHECK(cut[i].bytes == whole[i].bytes);
+      REQUIRE(cut[i].values.size() == whole[i].values.size());
+      for (std::size_t k = 0; k < whole[i].values.size(); ++k)
+        CHECK(cut[i].values[k] == Approx(whole[i].values[k]).margin(1e-6));
+    }
+  }
+}
+
 TEST_CASE("what cannot be quantised is told") {
   const MemoryDataset data = toy_images(10, {6, 6, 1}, 2);
   const Sequential model(Flatten(), Dense(3));
