@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -127,17 +128,20 @@ std::vector<std::string> names_of(const std::vector<std::string>& first, bool he
   return names;
 }
 
+/// What the first line may hold.
+enum class FirstLine : std::uint8_t { words, counting_numbers, numbers };
+
 /// Names may be numbers that count the columns, from whatever they begin with.
-bool is_row(const std::vector<std::string>& first) {
+FirstLine kind_of(const std::vector<std::string>& first) {
   bool counts = true;
   std::optional<double> before;
   for (const std::string& field : first) {
     const std::optional<double> number = number_in(field);
-    if (!number) return false;
+    if (!number) return FirstLine::words;
     counts = counts && std::trunc(*number) == *number && (!before || *number == *before + 1);
     before = number;
   }
-  return !counts;
+  return counts ? FirstLine::counting_numbers : FirstLine::numbers;
 }
 
 /// A first line of one field that has other separators is taken for a table of another kind.
@@ -210,7 +214,13 @@ std::size_t CsvTable::column(const std::string& name) const {
 }
 
 std::string CsvTable::remark() const {
-  return index_left_out ? "the first column of the table is left out: it has no name and counts the rows" : "";
+  if (index_left_out) return "the first column of the table is left out: it has no name and counts the rows";
+  if (counting_names)
+    return "the numbers of the table's first line are taken for the names of the columns, because each is one more "
+           "than "
+           "the one before; if they are a row, put a line of names before them, or in a program read the file with "
+           ".header = false";
+  return "";
 }
 
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
@@ -222,7 +232,8 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw InputError(path.string() + " is empty");
   if (fields.size() == 1) check_separator(fields.front(), options.separator, reader);
-  if (options.header && is_row(fields))
+  const FirstLine first_line = options.header ? kind_of(fields) : FirstLine::words;
+  if (first_line == FirstLine::numbers)
     throw reader.error(
         "expected names of columns, found numbers; put a line of names before them, or in a program "
         "read the file with .header = false");
@@ -230,6 +241,7 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   const std::vector<bool> kept = kept_columns(names, options, path);
   check_names(names, kept, reader);
   CsvTable table;
+  table.counting_names = first_line == FirstLine::counting_numbers;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (kept[i]) table.columns.push_back(names[i]);
   const auto add_row = [&] {

@@ -99,6 +99,13 @@ TEST_CASE("a line of numbers is no line of names, but where it counts the column
   CHECK(table_of("x,1\n3,4\n").rows() == 1);
 }
 
+TEST_CASE("a first line of numbers that count is taken for names, with a remark") {
+  for (const char* text : {"1,2\n3,4\n5,6\n", "7,8,9\n1,5,2\n", "2019\n3\n"})
+    require_mentions(table_of(text).remark(), {"first line", "names of the columns", ".header = false"});
+  for (const char* text : {"a,b\n3,4\n", "x,1\n3,4\n", ",0,1\n7,3,4\n8,5,6\n"}) CHECK(table_of(text).remark().empty());
+  CHECK(table_of("1,2\n3,4\n", {.header = false}).remark().empty());
+}
+
 TEST_CASE("names of columns are UTF-8, and come to a terminal without control characters") {
   CHECK(table_of("gr\xc3\xb6\xc3\x9f\x65,b\n1,2\n").columns[0] == "gr\xc3\xb6\xc3\x9f\x65");
   require_mentions(refusal("gr\xf6\xdf\x65,b\n1,2\n"), {"line 1", "byte 3 of 'gr??e'", "not UTF-8", "iconv"});
