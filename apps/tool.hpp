@@ -36,7 +36,7 @@ void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress
 /// Throws InputError where `output` is an input, another program's checkpoint (see require_apart), or a file that
 /// cannot be created. Call before long work.
 void require_output(const Output& output, const std::vector<std::filesystem::path>& inputs = {});
-/// The same for what rank 0 writes, on all ranks. Collective.
+/// The same on all ranks, for an output that rank 0 writes. Collective.
 void require_output(const World& world, const Output& output);
 
 /// Of more than none.

@@ -7,26 +7,26 @@ namespace ronda {
 struct Launcher {
   int rank = 0;
   int size = 1;
-  int on_host = 0;                      ///< ranks on this one; 0: nobody said it
-  bool several_hosts = false;           ///< or it cannot be told
-  bool known = false;                   ///< some launcher has told of a rank
-  const char* size_variable = nullptr;  ///< that `size` was read from; null where nobody said it
+  int on_host = 0;                      ///< ranks on this host; 0: unknown
+  bool several_hosts = false;           ///< true also if unknown
+  bool known = false;                   ///< a launcher has set a rank
+  const char* size_variable = nullptr;  ///< the variable that `size` was read from; null: none
 
   [[nodiscard]] static Launcher from_environment();
 };
 
-/// What the environment says of other processes where no launcher of MPI is known: torchrun, Horovod, TensorFlow, Flux,
-/// jsrun, PALS, MVAPICH2.
+/// Number of processes that the environment announces without a known MPI launcher: torchrun, Horovod, TensorFlow,
+/// Flux, jsrun, PALS, MVAPICH2.
 struct AnnouncedProcesses {
-  int count = 1;                   ///< at least so many, this one included
-  const char* variable = nullptr;  ///< that `count` was read from; null where no variable announces others
+  int count = 1;                   ///< a lower bound, with this process
+  const char* variable = nullptr;  ///< the variable that `count` was read from; null: none announces others
 
   [[nodiscard]] static AnnouncedProcesses from_environment();
 };
 
-/// Where this process was started by mpirun, or a daemon of its, and that is still there after so many seconds, it is
-/// killed. For a job that ends because it hangs: mpirun may then wait for ever for a host that no longer answers, or
-/// for itself. Leaves a process behind for this, which ends with the launcher.
+/// Kills the mpirun, or its daemon, that started this process if it still runs after so many seconds. For a job that
+/// ends because it hangs: mpirun may then wait for ever for a host that no longer answers, or for itself. Leaves a
+/// process behind for this, which ends with the launcher.
 void end_launcher_within(int seconds) noexcept;
 
 }  // namespace ronda

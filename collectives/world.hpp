@@ -40,18 +40,18 @@ struct WorldOptions {
   /// set, the environment variable RONDA_TRACE_DIR counts; where neither is, the records of a job of several ranks go
   /// to a folder in /dev/shm, and are kept only where it ends badly.
   std::filesystem::path trace = {};
-  /// Called on the watchdog's thread when the job stands still for longer than the timeout. Must not call MPI, which
-  /// may be waiting in another thread, and must not throw; `launch` gives one that prints and ends the process.
+  /// Called on the watchdog's thread when the job makes no progress for longer than the timeout. Must not call MPI,
+  /// which may be waiting in another thread, and must not throw; `launch` gives one that prints and ends the process.
   std::function<void(const Stall&)> on_stall = {};
 };
 
 /// All ranks of the job, and MPI itself. One object a process, made before everything else and destroyed after it.
 class World {
  public:
-  /// Initialises MPI; the destructor finalizes it (unless an exception is under way: then MPI is left as it is, because
-  /// finalizing would wait for ranks that no longer come). Throws CommunicationError; InputError, agreed, where MPI
-  /// has fewer ranks than the launcher started, or one rank alone where the environment announces more processes
-  /// (WORLD_SIZE, TF_CONFIG, …) and RONDA_ALONE=1 does not permit that.
+  /// Initialises MPI; the destructor finalizes it (unless it runs because of an exception: then MPI is left as it is,
+  /// because finalizing would wait for ranks that no longer come). Throws CommunicationError. Throws InputError,
+  /// agreed, if MPI has fewer ranks than the launcher started, or has one rank although the environment announces more
+  /// processes (WORLD_SIZE, TF_CONFIG, …) and RONDA_ALONE=1 is not set.
   World(int& argc, char**& argv, const WorldOptions& options = {});
 
   /// For a program that has initialised MPI itself (and finalizes it after this object is gone). `communicator` is an
@@ -67,31 +67,31 @@ class World {
   [[nodiscard]] const Communicator& communicator() const noexcept;
   [[nodiscard]] int rank() const noexcept { return communicator().rank(); }
   [[nodiscard]] int size() const noexcept { return communicator().size(); }
-  /// What `automatic` became.
+  /// The choice made for `automatic`.
   [[nodiscard]] Progress progress() const noexcept;
   /// Cores that this rank may use for computing: whole ones of its share, less one that a thread moves messages on; 1
   /// at least.
   [[nodiscard]] int cores() const noexcept;
-  /// Threads that this rank computes with where the program does not say otherwise: OMP_NUM_THREADS, or one per core,
-  /// as far as OpenMP grants them (see count_threads).
+  /// Threads that this rank computes with by default: OMP_NUM_THREADS, or one per core, at most as many as OpenMP
+  /// grants (see count_threads).
   [[nodiscard]] int threads() const;
-  /// What it has of the node's cores, by its binding and by quotas of processor time.
+  /// This rank's share of the node's cores, by its binding and by quotas of processor time.
   [[nodiscard]] const CoreShare& core_share() const noexcept;
 
   /// Where this rank's record is; empty where there is none.
   [[nodiscard]] std::filesystem::path record_folder() const;
-  /// Ranks of other hosts that the watchdog's datagrams have not reached: when a job stands still, nothing will be
-  /// heard from them. Known on the first two ranks of a host, some seconds after the start; not collective.
+  /// Ranks of other hosts that the watchdog's datagrams have not reached: when a job stalls, they cannot report. Known
+  /// on the first two ranks of a host, some seconds after the start; not collective.
   [[nodiscard]] std::vector<int> out_of_reach() const;
 
   /// Where the ranks' records first differ, in words; empty where they do not, as far as can be seen from here. Not
   /// collective; the other ranks may be anywhere.
   [[nodiscard]] std::string divergence() const;
 
-  /// For `launch`: this rank is about to say why all of them end. False where another one has said it. Not collective.
+  /// For `launch`: this rank is about to print why all ranks end. False if another rank has printed it. Not collective.
   [[nodiscard]] bool may_speak() const;
 
-  /// For `launch`: whether all ranks fail with this status; waits a second for them to call this too.
+  /// For `launch`: whether all ranks fail with this status. Waits a second for the others to call it.
   [[nodiscard]] bool all_fail(int status) noexcept;
   /// Ends all ranks at once, without waiting for any. For `launch`, after a failure that the others do not know of.
   [[noreturn]] void abort(int status) noexcept;

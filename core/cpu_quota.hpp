@@ -20,8 +20,8 @@ struct CpuQuota {
 /// @param root  the file system's; another one for tests
 [[nodiscard]] std::vector<CpuQuota> cpu_quotas(const std::filesystem::path& root = "/");
 
-/// Whole cores that this process may use if it has them for itself: those of its affinity, at most what the least of
-/// its quotas has time for; at least 1.
+/// Whole cores that this process may use if no other process uses them: the cores of its affinity, limited by its
+/// smallest quota; at least 1.
 [[nodiscard]] int cores_of_process();
 
 }  // namespace ronda

@@ -26,7 +26,7 @@ struct StepTimes {
 /// Where a training starts.
 struct StartReport {
   std::uint64_t step = 0;   ///< steps that are done: 0, or those of the checkpoint
-  std::uint64_t epoch = 1;  ///< that goes on, from 1: its test is still to come
+  std::uint64_t epoch = 1;  ///< the epoch that continues, from 1; its test is still to come
   Metric metric = {};
   bool validates = false;   ///< epochs are tested with validation data
   std::uint64_t steps = 0;  ///< of the whole training, unless something ends it early; 0: unknown
@@ -38,8 +38,8 @@ struct StepReport {
   std::uint64_t step = 0;   ///< from 1, over all epochs
   std::uint64_t epoch = 0;  ///< from 1
   std::uint64_t step_in_epoch = 0, steps_in_epoch = 0;
-  /// Exact mean over the global batch, before the update; unknown where no sample of it counts, and in a step of
-  /// local SGD that does not synchronise.
+  /// Exact mean over the global batch, before the update; `unknown` if no sample of it counts, and in a step of local
+  /// SGD that does not synchronise.
   double loss = 0;
   double metric = 0;  ///< likewise; see StartReport::metric
   double learning_rate = 0;

@@ -7,8 +7,8 @@
 
 namespace ronda {
 
-// Numbers as text, with a decimal point and without grouping, whatever std::locale::global or setlocale have chosen:
-// a program with a decimal comma prints, stores and reads the same numbers as one without.
+// Numbers as text, with a decimal point and without grouping, independent of std::locale::global and setlocale: a
+// program with a decimal comma prints, stores and reads the same numbers as one without.
 
 /// A string stream to write to.
 class TextWriter final : public std::ostringstream {
@@ -22,13 +22,13 @@ class TextReader final : public std::istringstream {
   explicit TextReader(const std::string& text) : std::istringstream(text) { imbue(std::locale::classic()); }
 };
 
-/// As std::snprintf: returns the length of the whole text, of which `buffer` holds what fits.
+/// Like std::snprintf: returns the length of the whole text; `buffer` holds as much of it as fits.
 [[gnu::format(printf, 2, 3)]] int print_into(std::span<char> buffer, const char* format, ...);
 
-/// At most 511 characters of it.
+/// The text, cut off after 511 characters.
 [[nodiscard, gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 
-/// As std::strtod.
+/// Like std::strtod.
 [[nodiscard]] double read_number(const char* text, char** end = nullptr) noexcept;
 
 }  // namespace ronda

@@ -5,8 +5,8 @@
 
 namespace ronda {
 
-/// The name that was probably meant by `word`: the most similar one, upper and lower case being the same; otherwise the
-/// first whose parts begin with the word's letters (`lr`: `learning-rate`). Empty where there is none.
+/// The name that `word` probably means: the most similar one, ignoring case; otherwise the first whose parts begin with
+/// the word's letters (`lr`: `learning-rate`). Empty if no name is close.
 [[nodiscard]] std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
 
 /// `; did you mean adam?`, or nothing.

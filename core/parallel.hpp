@@ -55,31 +55,31 @@ void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align
 /// The number of threads that a rank computes with.
 struct ThreadCount {
   int count = 1;
-  std::string note{};  ///< the setting that makes them fewer than those asked for, or than the cores, and the remedy
+  std::string note{};  ///< the setting that limits `count` below `asked` or the cores, and the remedy; empty: none
 };
-/// The one rule for every program: `asked`, or if that is 0 the variable OMP_NUM_THREADS, or one thread per core; at
-/// most as many as OpenMP grants (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS).
-/// @param cores  of this rank
+/// The rule for every program: `asked` unless 0, else OMP_NUM_THREADS if set, else one thread per core; at most as many
+/// as OpenMP grants (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS).
+/// @param cores  this rank's
 [[nodiscard]] ThreadCount count_threads(int asked, int cores);
 
-/// Sets the number of threads of the calling thread's parallel work, in our loops and in the library primitives alike:
-/// to be called before primitives are planned, and on the thread that runs them. OpenMP then grants each team so many
-/// threads (OMP_DYNAMIC would make the grant change between steps, in which primitives planned for more threads compute
-/// wrong numbers or hang). Throws InputError where OpenMP grants fewer.
+/// Sets the number of threads of the calling thread's parallel work, in our loops and in the library primitives. Call
+/// it before primitives are planned, on the thread that runs them. OpenMP then grants each team so many threads. (With
+/// OMP_DYNAMIC the grant could shrink between steps: primitives planned for more threads would then compute wrong
+/// numbers or hang.) Throws InputError if OpenMP grants fewer.
 void use_threads(int threads);
 
 /// Lets the calling thread, and threads and processes that it starts later, run on all cores of this process: with
 /// OMP_PROC_BIND or OMP_PLACES, OpenMP binds the first thread to one place when the program is loaded. The other
-/// threads of OpenMP stay bound. For applications: to be called first in main, on the first thread.
+/// threads of OpenMP stay bound. For applications: call it first in main, on the first thread.
 void unbind_first_thread();
 
-/// Threads that wait for each other look for a short time before they sleep, instead of for many milliseconds, in which
-/// they keep cores from whoever could go on: on a machine with other work that makes training several times slower.
-/// OpenMP reads how long when a program is loaded. So this starts the program once more, in the same process and with
-/// the same arguments, where it may run on several cores and the environment does not say (OMP_WAIT_POLICY or
-/// GOMP_SPINCOUNT). A program that the dynamic loader was called with (`ld-linux.so --library-path DIR program`) is
-/// started by the loader again. For applications: to be called first in main. Where the program cannot be started again
-/// it goes on as it is.
+/// Shortens the time that waiting OpenMP threads spin before they sleep. By default they spin for many milliseconds and
+/// keep the core from threads that could run: on a machine with other work training is then several times slower.
+/// OpenMP reads the time when a program is loaded. So this starts the program again, in the same process and with the
+/// same arguments, if it may run on several cores and the environment does not set the time (OMP_WAIT_POLICY or
+/// GOMP_SPINCOUNT). A program that was started through the dynamic loader (`ld-linux.so --library-path DIR program`) is
+/// started through it again. If the program cannot be started again, it continues unchanged. For applications: call it
+/// first in main.
 /// @param arguments  main's, with the null pointer at the end
 void spin_briefly(char** arguments);
 

@@ -15,7 +15,7 @@ struct CsvOptions {
   bool header = true;    ///< the first line names the columns; otherwise they are `column 1`, `column 2`, …
   std::vector<std::string> ignore = {};  ///< columns that are not read, by name
   std::vector<std::string> only = {};    ///< the columns that are read, by name; empty: all
-  /// Is told of each row that is damaged, and left out; null: the first one ends the reading.
+  /// Called for each damaged row, which is left out; null: the first one is thrown.
   std::function<void(const InputError&)> on_damaged = {};
 };
 

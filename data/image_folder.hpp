@@ -18,13 +18,13 @@ struct ImageFolderOptions {
   double least_area = 0.08, least_ratio = 0.75;
   std::size_t readers = 1;    ///< threads that decode, that which reads the batch among them
   bool skip_damaged = false;  ///< a damaged file is a sample of weight 0, and counted; false: an error
-  std::string damage_remedy = ".skip_damaged leaves such files out";  ///< behind the text of that error
+  std::string damage_remedy = ".skip_damaged leaves such files out";  ///< follows the text of that error
 };
 
 /// A folder of pictures, a subfolder a class, in PyTorch's ImageFolder's order: classes are the subfolders' names,
 /// sorted; a class's pictures, those of its own subfolders too, sorted by folder and name. Files that end in .jpg,
-/// .jpeg or .png count, in upper or lower case; what they are is seen from their first bytes. Links to folders are
-/// followed, and each folder is read once for a class; one that leads to another class, or back, is not.
+/// .jpeg or .png count, in upper or lower case; the first bytes decide the format. Links to folders are followed,
+/// except those to another class or back; each folder is read once for a class.
 ///
 ///     train/cat/1.jpg  train/cat/2.png  train/dog/1.jpg     classes cat, dog; three samples
 ///
@@ -42,8 +42,7 @@ class ImageFolder final : public Dataset {
 
   [[nodiscard]] const std::vector<std::string>& classes() const noexcept;
   [[nodiscard]] std::filesystem::path path(std::uint64_t sample) const;
-  /// Pictures of other formats in the folder, which are left out: `not read are 4 .bmp, 4 .webp in pictures`; empty:
-  /// none.
+  /// Number of left-out pictures by format, in words: `not read are 4 .bmp, 4 .webp in pictures`; empty: none.
   [[nodiscard]] std::string passed_over() const;
   /// Which samples were damaged where they were read so far; none unless they are skipped.
   [[nodiscard]] std::vector<std::uint64_t> damaged() const;

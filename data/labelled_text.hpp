@@ -16,31 +16,34 @@ namespace ronda {
 struct LabelledText {
   std::vector<std::string> texts;
   std::vector<std::int32_t> labels;  ///< from 0
-  std::string file = {};             ///< that they are from, for messages
+  std::string file = {};             ///< where they are from, for messages
 };
 
 struct LabelledTextOptions {
   bool header = true;        ///< the first line names the columns
   std::int32_t classes = 0;  ///< labels are below it; 0: there may be any number of classes
-  /// Is told of each line that is damaged, and left out; null: the first one ends the reading.
+  /// Called for each damaged line, which is left out; null: the first one is thrown.
   std::function<void(const InputError&)> on_damaged = {};
 };
 
 /// Reads lines `label<TAB>text` in UTF-8, plain or gzipped. Lines end with LF or CRLF, or all with CR; a byte order
-/// mark and empty lines are passed over. The text may be empty, and has no tabs. Throws InputError that names file and
-/// line: for a label that is no whole number from 0 on, or not below `classes`, for a line with no tab or a second one,
-/// for one that is not UTF-8, for a first line that names nothing where a header is expected, and for a file without
-/// texts.
+/// mark and empty lines are skipped. The text may be empty, and has no tabs.
+///
+/// Throws InputError that names file and line, for
+/// - a label that is not a whole number from 0, or not below `classes`;
+/// - a line without a tab, with a second one, or not in UTF-8;
+/// - a first line without names, if a header is expected;
+/// - a file without texts.
 [[nodiscard]] LabelledText read_labelled_text(const std::filesystem::path& path,
                                               const LabelledTextOptions& options = {});
 
 enum class TextEncoding : std::uint8_t {
   utf8,
-  bytes  ///< any
+  bytes  ///< any bytes
 };
 
-/// The lines of a text without labels, plain or gzipped, each a text, without their ends; empty ones too. Throws
-/// InputError where there are none, and where one is not in the encoding.
+/// Each line of a text without labels, plain or gzipped, without its end; empty lines too. Throws InputError if the
+/// file has no lines, or one is not in the encoding.
 [[nodiscard]] std::vector<std::string> read_text_lines(const std::filesystem::path& path,
                                                        TextEncoding encoding = TextEncoding::utf8);
 

@@ -38,8 +38,8 @@ class Bench {
     Result result;
     std::unique_ptr<Collective> plan;  ///< null: MPI's
     std::function<void()> allreduce;
-    Buffer* memory = nullptr;  ///< that it reduces
-    std::size_t bytes = 0;     ///< of it
+    Buffer* memory = nullptr;  ///< the memory that is reduced
+    std::size_t bytes = 0;     ///< its size
     int repetitions = 1;
     std::vector<double> times;  ///< microseconds
   };

@@ -32,21 +32,21 @@ struct OpenData {
   const Dataset* data = nullptr;
   bool bytes = false;  ///< inputs are bytes / 255
   std::vector<std::string> classes;
-  std::string remark = {};  ///< what is left out of it; empty: nothing
+  std::string remark = {};  ///< names data that is left out; empty: none
 };
 
 struct Checked {
   std::size_t samples = 0;  ///< or files
-  std::string remark = {};  ///< what is left out, which is no damage; empty: nothing
+  std::string remark = {};  ///< names undamaged data that is left out; empty: none
 };
 
 using Tell = std::function<void(const InputError&)>;
 
-/// What ronda_data knows of a format; null: it cannot do that.
+/// A format of ronda_data; a null function: not supported.
 struct DataFormat {
   std::string name;
   std::string help;
-  /// Reads everything; tells every damage.
+  /// Reads all data and reports every damage.
   std::function<Checked(const DataPlace&, const Tell&, Progress&)> check;
   /// @param vary  random parts of pictures, as a training has them
   std::function<OpenData(const DataPlace&, bool vary)> open;

@@ -19,9 +19,8 @@ namespace ronda {
 /// By messages that the engine moves beside all others, so that a rank that waits here still does its part elsewhere.
 /// Every function is collective unless it says otherwise.
 ///
-/// One rank's error becomes everybody's: it travels as a CarriedError, and all ranks throw what it was, with that
-/// rank's name where not all have the same. It is `agreed` where the group is the whole world; ranks outside a smaller
-/// group know nothing of it.
+/// An error of one rank is thrown on all ranks. It travels as a CarriedError, and names its rank unless all have the
+/// same error. It is `agreed` if the group is the whole world; ranks outside a smaller group do not receive it.
 class Agreement {
  public:
   /// @param members  outlives this object
@@ -35,16 +34,16 @@ class Agreement {
   /// See `require_equal` in communicator.hpp.
   void require_equal(std::string_view what, std::string_view text);
 
-  /// `say` tells what this rank gives, or throws what is wrong with that. Where it throws on any rank all throw that;
-  /// where the ranks say different things, or are at different places, all throw a LogicError.
+  /// `say` returns a description of this rank's arguments, or throws if they are wrong. If it throws on any rank, all
+  /// throw that error; if the descriptions or the places differ, all throw a LogicError.
   void require_same(std::string_view place, const std::function<std::string()>& say);
   void require_same(std::string_view place, std::string_view text) {
     require_same(place, [&] { return std::string(text); });
   }
 
-  /// Runs `check` of what the ranks do not compare. Where it throws on all ranks, all throw that. Where it throws on
-  /// one rank alone, the others are in the collective already: this rank must not take part in a later one for it, so
-  /// it waits for them here, until the watchdog ends all.
+  /// Runs `check`, for arguments that the ranks do not compare. If it throws on all ranks, all throw that error. If it
+  /// throws on some ranks only, the others are in the collective already. The failed rank must not join a later
+  /// collective in its place, so it waits for them here until the watchdog ends the job.
   void check_here(std::string_view place, const std::function<void()>& check) {
     try {
       check();

@@ -43,12 +43,12 @@ class NodeMemory {
   };
   /// A tensor has a site in shared memory where all ranks took it from the same `allocate`.
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
-  /// Whether they lie in memory from `allocate` that is the same for all ranks of the node. Not collective.
+  /// Whether the elements lie in memory from `allocate` with one copy per node. Not collective.
   [[nodiscard]] bool is_one_a_node(const Elements& elements) const {
     const Allocation* const allocation = elements.count > 0 ? find(elements) : nullptr;
     return allocation != nullptr && allocation->one;
   }
-  /// Throws LogicError where they do: for what each rank gives its own elements to. Not collective.
+  /// Throws LogicError if they do. For collectives that need elements of each rank's own. Not collective.
   void require_own(const Elements& elements, const std::string& label) const;
   /// Whether it is memory from `allocate`. Not collective.
   [[nodiscard]] bool contains(const Elements& elements) const { return find(elements) != nullptr; }

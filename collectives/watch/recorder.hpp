@@ -24,15 +24,15 @@ namespace ronda {
 [[nodiscard]] std::optional<std::filesystem::path> record_folder_in(const std::filesystem::path& place);
 /// Whether a process still writes to one of the records in `folder`, or it cannot be known.
 [[nodiscard]] bool records_in_use(const std::filesystem::path& folder);
-/// Removes what other jobs, now dead, have left beside `folder`, but for the latest few.
+/// Removes the records of ended jobs next to `folder`, except the latest few.
 void remove_old_records(const std::filesystem::path& folder) noexcept;
 /// `folder`/rank-0003.ronda, or rank-0003.`apart`.ronda
 [[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank,
                                                 std::string_view apart = {});
 
-/// Tells the rank whose record it is that the job is over: it sees that before it starts anything. Not where the record
-/// is another job's by now.
-/// @param job  of the ranks; 0 before they have met
+/// Marks the job as over in a rank's record; the rank checks this before each collective. Does nothing if the record is
+/// another job's by now.
+/// @param job  the number that the ranks share; 0 before they have met
 void tell_over(const std::filesystem::path& record, std::uint64_t job) noexcept;
 
 /// Writes down what this rank does, in memory that others can read and that survives it: plain stores, no system call,

@@ -19,7 +19,7 @@ class WideMean final : public Algorithm {
   [[nodiscard]] static bool suits(ReduceOp op, DType dtype) noexcept {
     return op == ReduceOp::mean && (is_integer(dtype) || dtype == DType::float16);
   }
-  /// The numbers of `wide` for each of `dtype`, in whose place they lie.
+  /// How many int64 stand for one number of `dtype`.
   [[nodiscard]] static std::size_t words(DType dtype) noexcept { return dtype == DType::int64 ? 2 : 1; }
   [[nodiscard]] static DType wide_type(DType dtype) noexcept {
     return is_integer(dtype) ? DType::int64 : DType::float32;
@@ -27,13 +27,13 @@ class WideMean final : public Algorithm {
   [[nodiscard]] static std::size_t wide_bytes(const Elements& data) noexcept {
     return data.count * words(data.dtype) * size_of(wide_type(data.dtype));
   }
-  /// What is to be summed in their place, in memory of `wide_bytes`.
+  /// The int64 operand that is summed in place of `data`, in `memory` of `wide_bytes(data)`.
   [[nodiscard]] static Elements wide(const Elements& data, const Buffer& memory) noexcept {
     return {memory.data(), data.count * words(data.dtype), wide_type(data.dtype)};
   }
 
   /// @param data    outlives this object
-  /// @param memory  of `sum`'s operand, `wide(data, memory)`
+  /// @param memory  holds `sum`'s operand, `wide(data, memory)`
   WideMean(const Elements& data, int ranks, Buffer memory, std::unique_ptr<Algorithm> sum)
       : data_(data), ranks_(ranks), memory_(std::move(memory)), sum_(std::move(sum)) {}
 
@@ -61,7 +61,8 @@ class WideMean final : public Algorithm {
   std::unique_ptr<Algorithm> sum_;
 };
 
-/// The algorithm that `make` makes for these numbers and this reduction, or for those in whose place it is to sum.
+/// The algorithm from `make` for these numbers and this reduction; for a mean of integers, a WideMean around the one
+/// from `make` for the int64 sum.
 /// @param make  std::unique_ptr<Algorithm>(const Elements&, const Reduction&)
 template <class Make>
 [[nodiscard]] std::unique_ptr<Algorithm> with_wide_mean(const Elements& data, const Reduction& reduction,

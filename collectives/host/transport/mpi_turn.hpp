@@ -9,9 +9,9 @@
 
 namespace ronda {
 
-/// The turn to call MPI. A process has one turn, as it has one MPI. At MPI_THREAD_SERIALIZED two threads must not be
-/// inside MPI at a time, whatever worlds they work for. At MPI_THREAD_MULTIPLE they may be, but two threads that poll
-/// MPI at once are 24 to 34 times slower, so that calls which return at once take the turn there too.
+/// The turn to call MPI: one per process, for all worlds. At MPI_THREAD_SERIALIZED only one thread at a time may be
+/// inside MPI. At MPI_THREAD_MULTIPLE several may, yet two threads that poll MPI at once are 24 to 34 times slower, so
+/// calls that return at once take the turn there too.
 class MpiTurn {
  public:
   using Lock = std::unique_lock<std::timed_mutex>;
@@ -25,12 +25,12 @@ class MpiTurn {
   /// For a call that waits for other ranks inside MPI. Owns nothing at MPI_THREAD_MULTIPLE: that call may wait for
   /// anything that another thread of this process does in MPI, in another world or in the program's own calls.
   [[nodiscard]] Lock take_to_wait();
-  /// Owns nothing where it was waited for in vain: somebody stands still inside MPI.
+  /// Owns nothing if the turn is not free within `patience`: another thread hangs inside MPI.
   [[nodiscard]] Lock take_within(std::chrono::milliseconds patience) {
     const Wish wish(wishes_);
     return {mutex_, patience};
   }
-  /// For a thread that takes it again and again: who else wants it goes first.
+  /// For a thread that takes the turn repeatedly: other waiting threads get it first.
   [[nodiscard]] Lock take_last();
 
   /// The right to a call that waits for other ranks inside MPI. A process has one, as long as this object lives.

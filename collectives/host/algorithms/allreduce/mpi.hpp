@@ -9,8 +9,8 @@
 
 namespace ronda {
 
-/// The operations for which MPI calls functions of ours: on types that it does not have, and where it leaves open what
-/// becomes of NaN, of zeros with signs, and of integers beyond their type. Made and freed where nobody else calls MPI.
+/// MPI operations that call Ronda's own functions: for types that MPI does not have, and where MPI leaves the result
+/// open (NaN, zeros with signs, integers beyond their type). Construct and destroy while no other thread calls MPI.
 class MpiOperations {
  public:
   MpiOperations();
@@ -24,8 +24,8 @@ class MpiOperations {
   std::map<std::pair<ReduceOp, DType>, MPI_Op> ours_;
 };
 
-/// MPI_Iallreduce, the reference. It works on a copy: MPI takes back no collective of its own, and so would go on using
-/// the operand's memory after this was given up.
+/// MPI_Iallreduce, the reference. It works on a copy: an MPI collective cannot be cancelled, so it would still use the
+/// operand's memory after this object is destroyed.
 class PlainMpi final : public Algorithm, private Traffic {
  public:
   /// @param communicator  for nothing else
