@@ -17,8 +17,8 @@ namespace ronda {
 /// of a single value. Each rank has its own until the ranks evaluate or save the model: then all take the mean over the
 /// ranks, to the same bits (Scope::averaged).
 ///
-/// A layer whose running values are held (GraphBuilder::hold_states; a training's `.freeze`) normalises by them in
-/// training too, and they do not move: Keras's `trainable = False`, PyTorch's `eval()` of the layer alone.
+/// Running values can be held (GraphBuilder::hold_states; a training's `.freeze`): the layer then normalises by them in
+/// training too, and they do not change. As Keras's `trainable = False`, and PyTorch's `eval()` of the layer.
 class BatchNorm : public Layer {
  public:
   /// @param affine  whether there are weight and bias

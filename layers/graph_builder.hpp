@@ -59,7 +59,7 @@ class GraphBuilder {
   StateId state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype = DType::float32,
                 float initial = 0, Scope scope = Scope::averaged);
 
-  /// From here on: layers hold the states for which `held` says so, by their names (`batch_norm1.running_mean`).
+  /// Layers added after this call hold each state for whose name (`batch_norm1.running_mean`) `held` returns true.
   void hold_states(std::function<bool(const std::string& state)> held) { held_ = std::move(held); }
   [[nodiscard]] bool holds(const Layer& owner, std::string_view suffix) {
     return held_ && held_(name(owner) + "." + std::string(suffix));

@@ -7,7 +7,7 @@
 
 namespace ronda {
 
-/// A sample's label is no number of a class. Trainer adds which sample has it.
+/// A label is not the number of a class. Trainer adds the sample to the message.
 class LabelError : public InputError {
  public:
   LabelError(std::int32_t label, std::size_t classes)

@@ -31,16 +31,16 @@ class ConvolutionDirections {
   /// @param runtime, spec  outlive this
   ConvolutionDirections(const Runtime& runtime, const ConvolutionProblem& spec, const OperationContext& context);
 
-  /// How a direction is computed. Neither: nobody needs it, or `winners` or `fused` does it.
+  /// How a direction is computed. Neither: it is not needed, or `winners` or `fused` computes it.
   struct Direction {
     std::unique_ptr<Computation> library;
-    bool in_tiles = false;                ///< by `tiles`
-    const ConvolutionWay* way = nullptr;  ///< the library's
+    bool in_tiles = false;                ///< `tiles` computes it
+    const ConvolutionWay* way = nullptr;  ///< the way of `library`
   };
   /// Whether it takes the gradient of the convolution itself, not of its pooled output.
   static bool spreads(const Direction& direction) { return direction.library || direction.in_tiles; }
 
-  Direction forward, backward_weights, backward_data;  ///< `backward_weights` of a part of the samples
+  Direction forward, backward_weights, backward_data;  ///< `backward_weights` is for one part of the sum
   std::unique_ptr<WinnerGradients> winners;
   std::unique_ptr<FusedConvolution> fused;
   std::unique_ptr<Winograd> tiles;
@@ -50,8 +50,8 @@ class ConvolutionDirections {
 
   [[nodiscard]] std::size_t scratch_bytes() const;
 
-  /// The gradient of the weights by the library.
-  /// @param dz  of the convolution itself
+  /// The gradient of the weights, computed by the library.
+  /// @param dz  gradient of the convolution's output before pooling
   void write_weight_gradient(const std::byte* x, const std::byte* dz, std::byte* dw, std::byte* scratch) const;
 
  private:
@@ -66,7 +66,7 @@ class ConvolutionDirections {
   /// The forward primitive's choice, or rows where other operations read it too, or where there are groups, whose
   /// blocks no Layout names: then each reorders it.
   [[nodiscard]] dnnl::memory::desc given_weight(const dnnl::memory::desc& chosen) const;
-  /// A part of a batch, as a convolution of its own: some samples, or some pixels of one.
+  /// A part of a batch that is computed as a convolution of its own: some samples, or some pixels of one.
   struct Part {
     Shape in, out;
     adapter::Window window;
@@ -120,9 +120,9 @@ class ConvolutionDirections {
   /// Part of the question, since it decides which ways there are.
   [[nodiscard]] std::string pooling() const;
 
-  SumParts parts_of_sum_;                     ///< of the samples, or of the rectangles of all samples
-  HeightWidth pixels_of_part_ = 0;            ///< of the output: such a rectangle; 0: parts are whole samples
-  HeightWidth inputs_of_part_ = 0;            ///< of which it is computed
+  SumParts parts_of_sum_;                     ///< parts of the samples, or of the output rectangles of all samples
+  HeightWidth pixels_of_part_ = 0;            ///< size of an output rectangle; 0: parts are whole samples
+  HeightWidth inputs_of_part_ = 0;            ///< size of the input that an output rectangle depends on
   std::unique_ptr<Computation> rest_of_sum_;  ///< the weights' gradient of the last part, if it is shorter
 
   const Runtime& runtime_;

@@ -27,7 +27,7 @@ struct DenseMatrices {
         dtype(spec.input.dtype),
         x(matrix(batch, inputs)),
         y(matrix(batch, outputs)) {}
-  /// The same of a part of the batch.
+  /// The same matrices for so many rows of the batch.
   [[nodiscard]] DenseMatrices of_rows(std::int64_t rows) const {
     DenseMatrices part = *this;
     part.batch = rows;

@@ -25,10 +25,10 @@ namespace ronda::onednn {
 /// products where the kernel writes them (Huang, Smith, Henry and van de Geijn, "Strassen's algorithm reloaded", SC
 /// 2016).
 ///
-/// Exact for small whole numbers, as any sum, and where a row of a or a column of b is 0, of a unit that a ReLU shut.
-/// Otherwise an element's error is some roundings of the largest of its tile's products, not of its own terms alone: it
-/// gets the noise, and the NaN, of a row of a up to 47 rows away, and
-/// of a column of b up to 127 columns away. On random numbers the root mean square of the error is 1.0e-6 to 1.5e-6 of
+/// The result is exact for small whole numbers, as any sum is, and where a row of a or a column of b is 0 (a unit that
+/// a ReLU shut). Otherwise an element's error is some roundings of the largest product of its tile: an element gets the
+/// noise, and the NaN, of a row of a up to 47 rows away, and of a column of b up to 127 columns away. On random numbers
+/// the root mean square of the error is 1.0e-6 to 1.5e-6 of
 /// the result's, for depths of 256 to 4096. Sums of sixteen numbers are multiplied, so that factors beyond a sixteenth
 /// of the largest float, and products beyond a 256th of it, may overflow where a plain sum does not. So it is for
 /// training; not for tests and predictions, in which samples must not depend on their neighbours. Equal bits from run

@@ -10,19 +10,20 @@
 /// Long sums of arrays: see sum_block.hpp.
 namespace ronda::onednn {
 
-/// total += block, which becomes 0
+/// total += block; block = 0
 void add_block(double* total, float* block, std::size_t count);
 
 /// sums += more
 void add_to(float* sums, const float* more, std::size_t count, int threads);
 
-/// How a sum over rows is cut into parts of `most` rows; the last has the rest. A product with a sum over rows adds up
-/// what it is given in one float32 sum, so it is given parts, whose results are added by pairs.
+/// Cuts a sum over rows into parts of `most` rows; the last part has the rest. A matrix product adds all its rows in
+/// one float32 sum, so it is computed part by part, and the parts' results are added by pairs.
 struct SumParts {
   std::int64_t rows = 0, most = 0;
 
-  /// @param terms    of the sum, per row
-  /// @param numbers  of the result: each part takes a pass over them, so parts of a result beyond the caches are longer
+  /// @param terms    terms of the sum per row
+  /// @param numbers  size of the result. Each part takes a pass over it, so parts are longer for a result beyond the
+  ///                 caches
   [[nodiscard]] static SumParts of(std::int64_t rows, std::int64_t terms, std::int64_t numbers) {
     constexpr std::int64_t cached = 1 << 16, short_part = 512, long_part = 2048;
     const std::int64_t wanted = (numbers <= cached ? short_part : long_part) / std::max<std::int64_t>(terms, 1);
@@ -34,18 +35,19 @@ struct SumParts {
   [[nodiscard]] std::size_t count() const { return most > 0 ? static_cast<std::size_t>((rows + most - 1) / most) : 1; }
   [[nodiscard]] std::int64_t first(std::size_t part) const { return static_cast<std::int64_t>(part) * most; }
   [[nodiscard]] std::int64_t size(std::size_t part) const { return std::min(most, rows - first(part)); }
-  /// Rows of the last part where it is shorter; otherwise 0.
+  /// Rows of the last part if it is shorter; otherwise 0.
   [[nodiscard]] std::int64_t rest() const { return most > 0 ? rows % most : 0; }
-  /// Arrays that `sum_by_pairs` needs beside the result; and their memory, to whole lines, for a result of `bytes`.
+  /// Scratch arrays of `sum_by_pairs`, each as long as the result; and their bytes, to whole cache lines, for a result
+  /// of `bytes`.
   [[nodiscard]] std::size_t levels() const { return static_cast<std::size_t>(std::bit_width(count() - 1)); }
   [[nodiscard]] std::size_t scratch_bytes(std::size_t bytes) const {
     return (levels() * bytes + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
   }
 };
 
-/// Writes the sum over `parts`; the rounding error of adding them grows with the logarithm of their number.
-/// @param write    (part, to): writes the part's own sum
-/// @param scratch  one array of `count` numbers after another, of SumParts::scratch_bytes
+/// Writes the sum over `parts`. The rounding error of adding them grows with the logarithm of their number.
+/// @param write    (part, to): writes the sum of one part
+/// @param scratch  SumParts::scratch_bytes: arrays of `count` numbers, one after another
 template <class Write>
 void sum_by_pairs(Range parts, float* sums, std::size_t count, float* scratch, int threads, Write&& write) {
   if (parts.size() == 1) return write(parts.begin, sums);

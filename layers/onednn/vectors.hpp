@@ -29,13 +29,13 @@ constexpr There is_there = 0xffff;
 
 RONDA_WORD Vector load(const float* from) { return _mm512_load_ps(from); }
 RONDA_WORD Vector load_anywhere(const float* from) { return _mm512_loadu_ps(from); }
-/// Zeros where it is not there.
+/// Lanes outside `there` are 0.
 RONDA_WORD Vector load_if(There there, const float* from) { return _mm512_maskz_load_ps(there, from); }
 RONDA_WORD void store(float* to, Vector x) { _mm512_store_ps(to, x); }
 RONDA_WORD void store_anywhere(float* to, Vector x) { _mm512_storeu_ps(to, x); }
 RONDA_WORD Vector all(float x) { return _mm512_set1_ps(x); }
 RONDA_WORD Vector zeros() { return _mm512_setzero_ps(); }
-/// Whether all of them are.
+/// Whether all lanes are 0.
 RONDA_WORD bool are_zero(Vector x) { return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ) == 0; }
 RONDA_WORD Vector plus(Vector x, Vector y) { return _mm512_add_ps(x, y); }
 RONDA_WORD Vector minus(Vector x, Vector y) { return _mm512_sub_ps(x, y); }

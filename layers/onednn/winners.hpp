@@ -23,8 +23,8 @@ namespace ronda::onednn {
 ///     g · x[n, h + kh, w + kw, :]  to  dw[o, :, kh, kw]      and      g · w[o, :, kh, kw]  to  dx[n, h + kh, w + kw,
 ///     :]
 ///
-/// in vectors of 16 input channels, summed in float32, list by list. The kernel² sums stay in registers while a list of
-/// winners is gone through: those of one output channel for dw, those of one place of one window for dx.
+/// in vectors of 16 input channels, summed in float32, list by list. The kernel² sums stay in registers for the length
+/// of a list of winners. A list has the winners of one output channel for dw, of one place of one window for dx.
 class WinnerGradients {
  public:
   /// Empty where it cannot be done: it takes kernels of 3 and 5 without padding, input channels that lie together in
@@ -97,7 +97,7 @@ class WinnerGradients {
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window
   std::vector<std::int32_t> windows_at_;      ///< of all windows; these three are of winner_kernels.hpp
   std::vector<std::int64_t> inputs_at_, outputs_at_;
-  SumParts parts_;                        ///< of the samples, in weight gradients
+  SumParts parts_;                        ///< parts of the samples, in weight gradients
   std::size_t group_;                     ///< samples whose winners make one list: their input stays in cache
   Kernel to_parameter_, from_parameter_;  ///< between (o, c/16, kh, kw, 16) and the parameter's layout
   std::size_t parameter_bytes_, weight_bytes_, list_length_, sums_offset_, parts_offset_, scratch_bytes_;

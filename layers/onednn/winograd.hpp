@@ -74,7 +74,7 @@ class Winograd {
   Winograd(const Runtime& runtime, const winograd::Loops& loops, const ConvolutionProblem& spec, const Images& input,
            const Images& output, const TensorDesc& weight);
   struct Products;
-  /// @param finish  (products): what is done with them
+  /// @param finish  (products): transforms them back
   template <class Finish>
   void convolve(const WinogradTiling& tiling, const float* x, const float* w, bool turned, float* scratch,
                 Finish&& finish) const;
@@ -85,7 +85,7 @@ class Winograd {
   const winograd::Loops& loops_;
   int threads_;
   WinogradTiling forward_, backward_;
-  SumParts blocks_;  ///< of tiles, in weight gradients
+  SumParts blocks_;  ///< parts of the tiles, in weight gradients
   std::optional<Images> pooled_;
   std::unique_ptr<Kernel> to_parameter_, from_parameter_;  ///< empty where the parameter lies right
   std::size_t parameter_bytes_, weights_bytes_, scratch_bytes_;

@@ -15,8 +15,8 @@ struct PooledOutputs {
   std::uint8_t* winners;
 };
 
-/// c (rows, width) = a (rows, depth) · b (depth, width), or += it; steps in floats. The product is summed up by itself
-/// before it is added: a sum of many has the rounding of the longer of two short ones.
+/// c (rows, width) = a (rows, depth) · b (depth, width), or += it; steps in floats. The product is summed before it is
+/// added to c: two short sums have a smaller rounding error than one long sum.
 struct Product {
   const float* a;
   std::int64_t a_step;  ///< from a tile to the next

@@ -159,8 +159,8 @@ RONDA_LOOP_INLINE void transform_tile(const Images& images, const Place& at, con
   }
 }
 
-/// The outputs of a tile whose 3×3 inputs are 0 in all channels, as `transform_inputs` writes them. The transforms
-/// would leave roundings of the tile's other inputs there.
+/// Bits of a tile's outputs whose 3×3 inputs are 0 in all channels, as `transform_inputs` writes them. The transforms
+/// would leave roundings of the tile's other inputs in these outputs.
 RONDA_LOOP std::uint32_t find_zero_outputs(const Images& images, const Place& at, const float* data,
                                            std::int64_t channels) {
   const auto is_zero = [&](std::int64_t i, std::int64_t j, std::int64_t end) RONDA_LOOP_LAMBDA {
@@ -317,7 +317,7 @@ RONDA_LOOP void transform_weights(const WinogradTiling& t, const float* w, bool 
     }
 }
 
-/// No input comes to a tap that meets padding alone: its gradient is 0, without the roundings of the others.
+/// Sets the gradient of each tap that meets only padding to exactly 0; the transforms leave roundings there.
 RONDA_LOOP_INLINE void clear_padded_taps(const WinogradTiling& t, Vector (&gradients)[3][3]) {
   if (t.every_tap_meets_inputs()) return;
   for (int i = 0; i < 3; ++i)

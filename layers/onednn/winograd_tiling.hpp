@@ -25,7 +25,7 @@ struct WinogradTiling {
   [[nodiscard]] std::int64_t chunks() const { return inputs / chunk(); }
   [[nodiscard]] std::int64_t panels() const { return outputs / width(); }
   [[nodiscard]] std::int64_t pieces() const { return panels() * chunks(); }
-  /// Whether an element of the kernel meets an input of some output, and not padding alone.
+  /// Whether an element of the kernel meets an input for some output, not only padding.
   [[nodiscard]] bool tap_meets_inputs(std::int64_t row, std::int64_t column) const {
     const auto meets = [](std::int64_t first, std::int64_t outputs_along, std::int64_t inputs_along) {
       return first + outputs_along > 0 && first < inputs_along;
