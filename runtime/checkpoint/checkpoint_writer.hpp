@@ -13,18 +13,18 @@
 
 namespace ronda {
 
-/// Writes one rank's parts of checkpoints on a thread of its own, and on rank 0 publishes what all ranks have written.
-/// Knows no other rank: whoever uses it agrees with them. The same thread calls everything here.
+/// Writes one rank's parts of checkpoints on a thread of its own, and on rank 0 publishes the parts of all ranks. Does
+/// not communicate: its caller agrees with the other ranks. Call all functions from one thread.
 class CheckpointWriter {
  public:
   /// How a piece of work stands; `failed` has a text in `failure()`.
   enum class Outcome : std::uint8_t { none, running, done, failed };
 
   /// @param directory  where checkpoints lie
-  /// @param keep       of which so many stay, 1 or more; rank 0's
+  /// @param keep       number of checkpoints that rank 0 keeps, 1 or more
   /// @param token      of this run, the same on all ranks: two runs never write to one folder
-  /// @param lock       rank 0's, of the directory, which may be removed and made anew; null: nobody keeps it. Outlives
-  ///                   this object
+  /// @param lock       rank 0's lock of the directory, which may be removed and made anew; null: no lock. Outlives this
+  ///                   object
   CheckpointWriter(std::filesystem::path directory, std::size_t keep, std::string token, int rank, Faults faults,
                    FolderLock* lock = nullptr);
 
@@ -32,25 +32,27 @@ class CheckpointWriter {
   void write_part(const Snapshot& snapshot, std::uint64_t step);
   [[nodiscard]] Outcome part() const noexcept { return part_.outcome.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& part_failure() const noexcept { return part_.failure; }
-  /// It failed because the disk is full.
+  /// The part failed because the disk is full.
   [[nodiscard]] bool part_lacks_room() const noexcept { return part_.lacks_room; }
-  /// All ranks know how the part came out; the next may be written.
+  /// All ranks have the part's outcome; the next part may be written.
   void forget_part() noexcept { part_.outcome.store(Outcome::none, std::memory_order_relaxed); }
 
-  /// After parts that the disk had no room for: rank 0 removes what is there of `step`, and the oldest checkpoint, and
-  /// from then on keeps no more than are left. The others have nothing to do. The outcome is that of a part.
+  /// Call after parts of `step` that the disk had no room for. Rank 0 removes these parts and the oldest checkpoint,
+  /// and then keeps only as many checkpoints as are left. Other ranks do nothing. The outcome is `part()`.
   void make_room(std::uint64_t step);
 
-  /// Rank 0, when all parts are on disk: completes the manifest with them, gives the checkpoint its name and keeps the
-  /// newest. Follows what was published before. Makes room where the disk has none for the manifest.
+  /// Rank 0, when all parts are on disk: completes the manifest with them, gives the checkpoint its name, and removes
+  /// all but the newest `keep()`. Follows earlier publications. Removes the oldest checkpoints, one by one, if the disk
+  /// has no room for the manifest.
   void publish(CheckpointManifest manifest);
   [[nodiscard]] Outcome publication() const noexcept { return publication_.outcome.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& publication_failure() const noexcept { return publication_.failure; }
-  /// What publishing has set aside: checkpoints of later steps, of a training that went on from before them, or counts
-  /// its steps otherwise. The newest is the one that was published last.
+  /// Checkpoints of later steps that the last publication set aside: the training continued from an earlier one, or
+  /// counts its steps differently. The newest checkpoint is then the last published one.
   [[nodiscard]] const std::vector<std::filesystem::path>& set_aside() const noexcept { return set_aside_; }
-  /// What the last publication, or make_room, has removed for lack of room, and how many checkpoints are kept since.
+  /// Checkpoints that the last publication, or make_room, removed for lack of room.
   [[nodiscard]] const std::vector<std::filesystem::path>& removed() const noexcept { return removed_; }
+  /// Number of checkpoints that are kept, less than was asked for after a removal for lack of room.
   [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
   void forget_publication() noexcept { publication_.outcome.store(Outcome::none, std::memory_order_relaxed); }
 
@@ -60,7 +62,7 @@ class CheckpointWriter {
  private:
   struct Work {
     std::atomic<Outcome> outcome{Outcome::none};
-    std::string failure;      ///< set before the outcome says so
+    std::string failure;      ///< set before `outcome`
     bool lacks_room = false;  ///< likewise
   };
   template <class Body>
@@ -72,14 +74,14 @@ class CheckpointWriter {
   [[nodiscard]] bool remove_one();
 
   std::filesystem::path directory_;
-  std::size_t keep_;  ///< set before an outcome says so
+  std::size_t keep_;  ///< set before an outcome
   std::string token_;
   int rank_;
   Faults faults_;  ///< of the thread
   FolderLock* lock_;
   Work part_, publication_;
-  std::vector<std::filesystem::path> set_aside_;  ///< set before the outcome of a publication says so
-  std::vector<std::filesystem::path> removed_;    ///< likewise, and that of making room
+  std::vector<std::filesystem::path> set_aside_;  ///< set before the outcome of a publication
+  std::vector<std::filesystem::path> removed_;    ///< set before the outcome of a publication or of make_room
   Background thread_;                             ///< last: it uses all of the above
 };
 

@@ -34,12 +34,12 @@ struct CheckpointOptions {
   std::size_t keep = 3;  ///< checkpoints that stay; 1 or more
   /// Seconds that another run in the same directory is waited for; where it is not given, see FolderLock.
   std::optional<double> patience = {};
-  /// What is due after a step is saved after that step, and the one under way waited for: for trainings that depend on
-  /// which steps are saved.
+  /// A save starts at the step it is due after; the training waits for an earlier save that still runs. For trainings
+  /// that depend on which steps are saved.
   bool on_time = false;
 };
 
-/// Saves a training while it goes on. All ranks hold one and use it at the same steps:
+/// Saves a training while it runs. All ranks hold one and use it at the same steps:
 ///
 ///     strategy.raise(checkpointer.flags());                 // what this rank has to say in the step
 ///     const StepResult result = strategy.train_step(batch);
@@ -48,13 +48,13 @@ struct CheckpointOptions {
 ///     checkpointer.finish();
 ///
 /// `save` copies this rank's share of the states in memory (see Snapshot); a thread of its own writes the copy. Each
-/// rank says in the control blocks of the steps that follow when its part is on disk. When all have, rank 0's thread
-/// writes the manifest and renames the folder: that is the moment at which the checkpoint is there. So saving costs the
-/// training a copy, and no message. One checkpoint is written at a time; where the next is due before, it is taken as
-/// soon as that is over, or that is waited for (`on_time`).
+/// rank reports in the control blocks of the following steps when its part is on disk. After the last part, rank 0's
+/// thread writes the manifest and renames the folder: from then on the checkpoint exists. So saving costs the training
+/// a copy, and no message. One checkpoint is written at a time. If the next is due earlier, it is taken when the first
+/// is written; with `on_time` the training waits for the first.
 ///
-/// A part that cannot be written is a warning; the checkpoint is dropped, those before it stay, and the next is tried.
-/// Where the disk is full, the oldest checkpoint goes first, as long as a newer whole one stays, and the parts are
+/// If a part cannot be written, a warning is printed and the checkpoint is dropped; earlier ones stay, and the next is
+/// tried. If the disk is full, the oldest checkpoint is removed, as long as a newer whole one stays, and the parts are
 /// written once more; from then on fewer are kept.
 class Checkpointer {
  public:
@@ -68,15 +68,16 @@ class Checkpointer {
   /// save.
   void bind(std::span<const State> states, const ComputeDevice& device = ComputeDevice::processor());
 
-  /// What this rank raises in the step to come. Not collective; cheap.
+  /// The flags that this rank raises in the next step. Not collective; cheap.
   [[nodiscard]] StepFlags flags() const;
-  /// Hears what all ranks raised in `step`. True, on all ranks, where the training is to be saved now. Collective in
-  /// that all ranks call it after the same step; sends nothing unless a part could not be written, or is waited for.
+  /// Takes the flags that all ranks raised in `step`. True, on all ranks, if the training must be saved now.
+  /// Collective: all ranks call it after the same step; it sends nothing unless a part could not be written, or is
+  /// waited for.
   [[nodiscard]] bool after_step(const StepFlags& total, std::uint64_t step);
-  /// Saves the training as it is. Rank 0's manifest counts, and its ranks and parts are filled in here. Not while one
-  /// is under way: after_step says when.
+  /// Saves the training as it is. Rank 0's manifest counts, and its ranks and parts are filled in here. Call it only
+  /// after after_step returned true: not during another save.
   void save(CheckpointManifest manifest);
-  /// Saves the training as it is, for the last time; waits for what is under way before. Collective.
+  /// Saves the training as it is, for the last time; first waits for a save that still runs. Collective.
   void save_last(CheckpointManifest manifest);
   /// Waits until all that was saved is on disk, or has failed. Collective. True where the last save is there.
   bool finish();

@@ -18,10 +18,10 @@ class NoRoomError : public ResourceError {
  public:
   using ResourceError::ResourceError;
 };
-/// Whether errno says so.
+/// Whether `error`, an errno value, means that.
 [[nodiscard]] bool is_no_room(int error) noexcept;
 
-/// A file that appears whole or not at all: written beside its place as FILE.part.TOKEN, synchronised, renamed by
+/// A file that appears whole or not at all: written next to its place as FILE.part.TOKEN, synchronised, renamed by
 /// `commit`; without a commit the part is removed and what was there before stays. A place that is no regular file (a
 /// pipe, /dev/null) is written directly.
 ///
@@ -31,13 +31,13 @@ class NoRoomError : public ResourceError {
 /// user's is never replaced by a wider one, and a new one is as wide as the umask lets it be.
 class AtomicFile {
  public:
-  /// Throws InputError where the file cannot be created, or the way there is another user's link; NoRoomError.
+  /// Throws InputError if the file cannot be created, or its path has another user's link; NoRoomError.
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Throw ResourceError where the disk does not take it, NoRoomError where it is full.
+  /// Throw ResourceError if the disk refuses, NoRoomError if it is full.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void commit();
@@ -50,8 +50,8 @@ class AtomicFile {
   std::string part_;  ///< its name in the place's folder; empty where there is none
 };
 
-/// Throws InputError where `path` could not be created now; so a program can say so before it works for hours. Writes
-/// nothing, and opens no pipe: whoever reads it would see its end.
+/// Throws InputError if `path` could not be created now, so that a program fails before hours of work. Writes nothing,
+/// and opens no pipe: its reader would see the end of the data.
 void check_creatable(const std::filesystem::path& path);
 
 /// Makes what was created, renamed or removed in `folder` last: its own entries reach the disk too. A file system that

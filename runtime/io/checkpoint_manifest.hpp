@@ -28,16 +28,16 @@ struct CheckpointPart {
 struct CheckpointManifest {
   static constexpr int version = 1;  ///< a reader refuses others; keys may be added within a version
 
-  std::string application, ronda;              ///< who wrote it, and the library's version
+  std::string application, ronda;              ///< the program that wrote it, and the library's version
   std::uint64_t step = 0;                      ///< steps done, over all epochs
-  std::uint64_t epoch = 1;                     ///< the one under way, from 1
-  std::uint64_t step_in_epoch = 0;             ///< steps of it that are done
-  std::vector<std::uint64_t> skipped_batches;  ///< of it, that no step took, though later ones were
+  std::uint64_t epoch = 1;                     ///< the current epoch, from 1
+  std::uint64_t step_in_epoch = 0;             ///< steps done in it
+  std::vector<std::uint64_t> skipped_batches;  ///< its batches that no step took, although a step took a later one
   std::uint64_t updates = 0;                   ///< steps that changed the parameters
   std::uint64_t samples = 0;                   ///< of all steps, over all ranks
   double train_seconds = 0;                    ///< of all steps
-  double last_loss = 0;                        ///< of the last step that had samples which count; NaN: none had
-  bool audited = false;                        ///< all replicas were seen to be equal at this step
+  double last_loss = 0;                        ///< of the last step with samples that count; NaN: none had any
+  bool audited = false;                        ///< all replicas were verified to be equal at this step
   std::map<std::string, std::vector<std::int64_t>> counters;  ///< states that are whole numbers, the same on all ranks
   std::vector<std::string> averaged;  ///< states of which each rank has its own, and all take the mean to evaluate
   int ranks = 1, hosts = 1;           ///< that wrote it
@@ -45,7 +45,7 @@ struct CheckpointManifest {
   std::map<std::string, std::string> environment;         ///< what the plan was made for
   std::map<std::string, std::string, std::less<>> picks;  ///< what was chosen by timing
   std::vector<std::string> plan;                          ///< what came of it, a line each
-  EpochReport current;                                    ///< the epoch under way: sums, not means, in train_*
+  EpochReport current;                                    ///< the current epoch: sums, not means, in train_*
   double weight = 0;                                      ///< the samples' weights that these sums are over
   std::vector<EpochReport> history;                       ///< epochs that are over
   std::vector<CheckpointPart> parts;                      ///< by rank

@@ -11,7 +11,7 @@ namespace ronda {
 
 enum class Verbosity { quiet, normal, verbose };
 
-/// Every `steps` steps, or after steps that took `seconds`; both 0: never.
+/// Every `steps` steps, or after every `seconds` of steps; both 0: never.
 struct LogInterval {
   std::uint64_t steps = 0;
   double seconds = 30;
@@ -26,10 +26,10 @@ struct ConsoleOptions {
   bool table_on_terminal = false;  ///< whether the table goes to a terminal, which it then shares with the bar
 };
 
-/// Tells a person how training goes: a table with a line an epoch, and, on a terminal, a bar that shows the epoch so
-/// far; elsewhere lines with the same numbers (ConsoleOptions::log_every). What is left is of the training, by the time
-/// of its steps so far, without tests. Quiet: warnings alone. Verbose: details too, and where a step's time went. For
-/// one rank of a job.
+/// Prints the progress of a training: a table with a line per epoch, and, on a terminal, a bar for the current epoch;
+/// elsewhere lines with the same numbers (ConsoleOptions::log_every). The time left is that of the whole training
+/// without its tests, estimated from the steps so far. Quiet: only warnings. Verbose: details too, and where a step's
+/// time went. For one rank of a job.
 class Console final : public EventSink {
  public:
   /// To standard output and standard error, with a bar where that is a terminal (also mpirun's).
@@ -55,14 +55,14 @@ class Console final : public EventSink {
   /// Sums over the epoch so far.
   struct Progress {
     std::uint64_t steps = 0, samples = 0;
-    std::uint64_t known = 0;  ///< samples of steps whose loss is known and finite: these are in the next two
+    std::uint64_t known = 0;  ///< samples of steps with a known, finite loss; `loss` and `metric` sum over these
     double loss = 0, metric = 0, seconds = 0;
     [[nodiscard]] double mean(double sum) const noexcept { return known > 0 ? sum / static_cast<double>(known) : 0; }
   };
   /// Sums over this run.
   struct Run {
     std::uint64_t steps = 0;
-    double seconds = 0, logged = 0;  ///< of steps; when a line was logged last
+    double seconds = 0, logged = 0;  ///< of steps; `seconds` at the last logged line
   };
 
   void say(std::string_view prefix, std::string_view text);

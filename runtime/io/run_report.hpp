@@ -13,11 +13,11 @@ struct RunReport {
   int status = 0;
   int starts = 0, failures = 0;
   double wall_seconds = 0;
-  std::optional<std::uint64_t> steps;                      ///< of the training, also those before this run
-  std::optional<double> useful_seconds;                    ///< of this run, spent on steps that are saved
+  std::optional<std::uint64_t> steps;                      ///< of the training, with those before this run
+  std::optional<double> useful_seconds;                    ///< time of this run in steps that are saved
   std::vector<std::pair<double, std::string>> happenings;  ///< seconds since the beginning, and what
 
-  /// The part of the time that went into steps which count; nothing where none was ever saved.
+  /// Share of the time in steps that are saved; nullopt if none was ever saved.
   [[nodiscard]] std::optional<double> goodput() const {
     if (!useful_seconds || wall_seconds <= 0) return std::nullopt;
     return *useful_seconds / wall_seconds;

@@ -33,8 +33,8 @@ struct KeyValueOptions {
   std::optional<std::uint64_t> max_staleness = {};
   /// Values of more bytes are cut into parts of at most so many; a multiple of 64.
   std::size_t part_bytes = std::size_t{4} << 20;
-  /// Bytes of a worker's gradients that each server keeps for later rounds, and that a worker sends without an answer:
-  /// a push beyond it waits. A server has at most twice as much of each worker, and one value.
+  /// Bytes of a worker's gradients that each server keeps for later rounds, and that a worker sends without an answer;
+  /// a push beyond it waits. A server holds at most twice as many bytes per worker, and one value.
   std::size_t ahead_bytes = std::size_t{256} << 20;
 };
 
@@ -112,8 +112,8 @@ class KeyValueHandle {
 /// old.
 ///
 /// A push is done when its servers have it (asynchronous: have applied it), and no more than `ahead_bytes` of its
-/// worker wait there for later rounds; a pull when `out` has the values. What is begun moves on in any call of this
-/// store; between these messages move as the World's progress does. Used by one thread.
+/// worker wait there for later rounds; a pull when `out` has the values. Operations in flight progress in any call of
+/// this store; between calls, messages progress as the World's do. Used by one thread.
 ///
 /// No call hangs: a worker that leaves without `close`, an update that throws, a part that its server cannot make, and
 /// workers that all wait for each other at one server (by keys that not all of them push, with `max_staleness` or
@@ -125,7 +125,7 @@ class KeyValueStore {
   explicit KeyValueStore(const Communicator& communicator, const KeyValueOptions& options = {});
   KeyValueStore(KeyValueStore&&) noexcept;
   KeyValueStore& operator=(KeyValueStore&&) noexcept;
-  /// A worker that did not `close` leaves: what the others wait for fails. Waits for nobody longer than two seconds.
+  /// On a worker without `close`: the operations that the others wait for fail. Waits at most two seconds.
   ~KeyValueStore();
 
   [[nodiscard]] const Roles& roles() const noexcept;
@@ -133,11 +133,11 @@ class KeyValueStore {
   [[nodiscard]] bool is_server() const noexcept { return roles().is_server(rank()); }
   [[nodiscard]] KeyValueStatistics statistics() const;
 
-  /// On a server: `serve`. On a worker: `work`, then `close`; where `work` throws, the others hear why. By then the
-  /// variables of `work` are gone, while what it began still moves: see start_push.
+  /// On a server: `serve`. On a worker: `work`, then `close`; if `work` throws, the others receive the reason. By then
+  /// the variables of `work` are gone, while its operations may still be in flight: see start_push.
   void run(const std::function<void()>& work);
 
-  // The server's; on a worker the arguments are checked, no more. Before `serve`. Without an updater what is pushed
+  // The server's, before `serve`; on a worker only the arguments are checked. Without an updater a pushed gradient
   // replaces the value.
 
   /// By one of Ronda's optimizers; its states lie on the servers. Each update of a part takes the rate of the next step

@@ -87,14 +87,14 @@ class GradientExchange {
   /// Where ranks step at their own pace (OwnPace): of the step that begins next, the `step`-th (from 0) of an epoch of
   /// `steps`, the number of the step whose samples this rank computes. Nothing: it computes none.
   [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
-  /// Of the step that was published last: see StepResult.
+  /// StepResult::samples_of and `settled` of the step that was published last.
   struct TakenSamples {
     std::optional<std::size_t> step = {};
     bool settled = true;
   };
   [[nodiscard]] virtual TakenSamples samples_taken() const noexcept { return {}; }
 
-  /// Of sums of gradients of which a rank keeps those of its share alone.
+  /// Sums of gradients when each rank keeps only those of its share.
   struct SumsOfShare {
     ArenaRange share;          ///< these; the update's range
     SumOverParts& over_ranks;  ///< adds up what ranks make of theirs

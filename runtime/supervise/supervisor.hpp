@@ -41,19 +41,22 @@ struct SupervisorReport {
 };
 
 /// Runs a training job under mpirun until it is done: starts it again on the hosts that answer when a rank or a host
-/// dies, and on all of them when lost ones are back. The job itself goes on from its newest checkpoint.
+/// dies, and on all of them when lost ones are back. The job itself resumes from its newest checkpoint.
 ///
-/// What a job ends with: 0 done; 2 wrong input, which trying again does not mend, as a program that cannot be started,
-/// or a launcher that starts nothing; 75 stopped in good order; anything else is a failure.
+/// Exit status of a job:
+/// - 0: done;
+/// - 2: wrong input, which a retry does not mend; also a program that cannot be started, or a launcher that starts
+///   nothing;
+/// - 75: stopped in good order;
+/// - any other: a failure.
 class Supervisor {
  public:
   /// @param inbox  made before anything that a signal should not end; outlives this object
-  /// @param say    is told what happens, a line each
+  /// @param say    prints a line about each event
   Supervisor(SupervisorOptions options, SignalInbox& inbox, std::function<void(const std::string&)> say);
 
   /// Blocks. SIGUSR1, SIGTERM, SIGINT and SIGHUP make the job save and stop; a second SIGTERM or SIGINT ends it. The
-  /// status is that of a job that stopped in good order where nothing was lost: the job has written a checkpoint since
-  /// it was asked, or had not begun.
+  /// status is then 75 if nothing was lost: the job has written a checkpoint since the first signal, or had not begun.
   SupervisorReport run();
 
  private:
@@ -83,8 +86,8 @@ class Supervisor {
   bool stopping_ = false;     ///< we were asked to
   bool not_started_ = false;  ///< the launcher has said that it cannot start the program
   bool making_way_ = false;   ///< the job was told to save, because a host is back
-  double save_until_ = 0;     ///< when a job that was asked to save is ended; 0: was not asked
-  double ask_again_ = 0;      ///< when a job that was asked to save is asked once more; 0: was not asked
+  double save_until_ = 0;     ///< when a job that was asked to save is ended; 0: not asked
+  double ask_again_ = 0;      ///< when a job that was asked to save is asked once more; 0: not asked
   std::string saved_before_;  ///< the newest checkpoint when the job was asked to save
   double leave_until_ = 0;    ///< when a job that told an error is ended; 0: told none
   double kill_at_ = 0;        ///< when a job that was ended is killed; 0: was not ended

@@ -8,31 +8,31 @@
 
 namespace ronda {
 
-/// Tells all ranks between two synchronisations that some rank asks to leave (StepFlags::leave): an allreduce of two
-/// numbers, about once a second, beside the steps. It is started after a local step, and its result is read so many
-/// steps later, the same number on all ranks: so all of them leave after the same step. Changes no other number of a
-/// training.
+/// Notifies all ranks between two synchronisations that some rank asks to leave (StepFlags::leave), by an allreduce of
+/// two numbers, about once a second, during the steps. It is started after a local step, and its result is read an
+/// *interval* of steps later, the same on all ranks, so that all leave after the same step. The training's numbers do
+/// not change.
 ///
-/// Steps between start and result, of a period of 12:
+/// Steps between start and result, for a period of 12:
 ///
 ///     steps      1   2   3   4   5   6   7   8   9  10  11  12
 ///                [=======][======][======]                   the next one would end with the synchronisation
 ///
-/// How many they are follows from the mean time of the ranks' steps, which travels too; at first 1, and at most twice
-/// the last number, because the first steps of a training tell little.
+/// The interval follows from the mean time of the ranks' steps, the second number of the allreduce. It is 1 at first,
+/// and at most twice the last one, because the first steps of a training are not typical.
 class LeaveNotice {
  public:
   /// Collective.
   explicit LeaveNotice(Communicator communicator);
 
-  /// After a local step. True, on all ranks alike, where a rank has asked to leave. Collective; allocates nothing.
-  /// @param asks    this rank asks
+  /// Call after each local step. True, on all ranks alike, if a rank has asked to leave. Collective; allocates nothing.
+  /// @param asks    whether this rank asks to leave
   /// @param step    local steps since the last synchronisation, from 1
-  /// @param period  local steps from one synchronisation to the next; all ranks learn then who asks
+  /// @param period  local steps from one synchronisation to the next, which tells all ranks of requests anyway
   [[nodiscard]] bool after_step(bool asks, std::uint64_t step, std::uint64_t period);
-  /// Within a step: lets the message in flight make progress.
+  /// Call within a step: lets the message in flight make progress.
   void poll() const;
-  /// Drops the result in flight: before ranks synchronise. Collective.
+  /// Drops the result in flight. Call before ranks synchronise. Collective.
   void finish();
 
  private:
@@ -51,8 +51,8 @@ class LeaveNotice {
   Event arrival_;
   bool in_flight_ = false;
   std::uint64_t interval_ = 1;   ///< steps from a start to its result
-  std::uint64_t started_ = 0;    ///< after this local step, last; 0: not in this period
-  double started_at_ = 0;        ///< when
+  std::uint64_t started_ = 0;    ///< local step of the last start; 0: none in this period
+  double started_at_ = 0;        ///< its time
   double seconds_per_step_ = 0;  ///< of this rank
 };
 

@@ -23,22 +23,22 @@ namespace ronda {
 ///     worker 0    computes          computes computes ...           learns of steps 0; 1, 2; 3; ...
 ///     worker 1    computes .......  computes ......................  learns of steps 0, 1; 2, 3, 4
 ///
-/// A worker pushes its gradient, and is answered when the step that took it is over, with the values and the *records*
-/// of all steps that it has not heard of; these it goes through without computing. The first server, the *leader*,
-/// picks whose gradients a step takes, and tells the other servers, so that all take the same.
+/// A worker pushes its gradient. When the step that took it is over, the worker receives the values and the *records*
+/// of all steps since its last answer, and completes these steps without computing. The first server, the *leader*,
+/// picks the workers of a step and sends the choice to the other servers, so that all take the same gradients.
 ///
-/// **The first K** (backup workers). A gradient counts for the step that its worker computed it for. One that comes
-/// later is dropped and counted, and its worker goes on with the step that is next then. A gradient of no samples, of a
-/// batch smaller than the workers are many, is not one of the K.
+/// **The first K** (backup workers). A gradient counts for the step that its worker computed it for. A later one is
+/// dropped and counted, and its worker continues with the step that is then next. A gradient of no samples, in a batch
+/// of fewer samples than workers, is not one of the K.
 ///
-/// **Asynchronous.** A worker computes the samples of a step that nobody else computes: at first worker w those of step
-/// w, and after the step k that took its gradient those of step k + W, of W workers. Each record names the step whose
-/// samples its gradient was of. When a step settles, samples that were computed and not taken are numbered anew, with
-/// those of the steps to come (EpochBatches), so that an epoch has each sample once.
+/// **Asynchronous.** A worker computes the samples of a step that no other worker computes: at first worker w those of
+/// step w, and after the step k that took its gradient those of step k + W, of W workers. Each record names the step
+/// whose samples its gradient is of. When a step settles, samples that were computed and not taken are numbered anew,
+/// with those of the following steps (EpochBatches), so that an epoch has each sample once.
 /// With `max_staleness` S a worker that has pushed more than S times more often than the slowest is answered later.
 ///
-/// A step *settles* where a synchronisation is asked for, where a rank asks to stop or to save, or a number is not
-/// finite: all workers are waited for, what they push late is dropped, and all ranks go on from the same step. A loop
+/// A step *settles* if a synchronisation was requested, if a rank asks to stop or to save, or if a number is not
+/// finite: the servers wait for all workers and drop late gradients, and all ranks continue from the same step. A loop
 /// of one's own ends with such a step.
 class OwnPace : public GradientExchange {
  public:
@@ -66,7 +66,7 @@ class OwnPace : public GradientExchange {
   OwnPace(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
           const Replica& replica, const FusionOptions& options);
 
-  /// Of a step, by which all ranks go on alike.
+  /// The result of a step: with it all ranks continue alike.
   struct Record {
     StepControl sums;  ///< of the gradients that it took; flags of all ranks
     UpdateOutcome outcome;
@@ -95,7 +95,7 @@ class OwnPace : public GradientExchange {
   static Tensor bytes_of(T& object) {
     return bytes_of(std::span(&object, 1));
   }
-  /// The step that is published now, whose number was given to `samples_for`, has this record.
+  /// Ends the current step, the last argument of `samples_for`, with its record.
   void end_step(const Record& record, std::uint64_t steps);
   /// Collective over the servers: each has the values of all.
   void gather_values(Stream& stream);
@@ -113,7 +113,7 @@ class OwnPace : public GradientExchange {
   StepControl sums_;
   bool asked_ = false;    ///< for a synchronisation after this step
   bool settled_ = true;   ///< the last step, if there was one
-  std::size_t step_ = 0;  ///< of the epoch, as samples_for was given it last
+  std::size_t step_ = 0;  ///< step of the epoch, the last argument of samples_for
   TakenSamples taken_samples_;
   bool differs_ = false;  ///< servers know the average of their own shares, and workers none
   ServerTraffic traffic_;
