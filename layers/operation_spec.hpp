@@ -82,7 +82,7 @@ struct BatchNormSpec {
   float momentum = 0.1F, epsilon = 1e-5F;
   bool affine = true;         ///< whether there are weight and bias
   bool synchronized = false;  ///< mean and variance are those of all ranks' rows together
-  bool held = false;          ///< normalises by the running values in training too, and they do not move
+  bool held = false;          ///< normalises by the running values in training too, and they do not change
   Activation activation = Activation::none;
 };
 

@@ -19,15 +19,15 @@ class Descriptor;
 /// steps, and where there was a test `test_loss`, `test_accuracy` and, of metrics that are numbers, `test_metrics`
 /// (`{"top5": 0.998}`), or `validation_…`. Numbers read back to the same bits; what is not finite is null.
 ///
-/// Training from the start replaces what was in the file, and training that goes on from a checkpoint goes on behind
-/// the lines up to there, so that every step has one line. Lines go to a buffer of fixed size, and the buffer to the
-/// file at least each second, each epoch, and before a checkpoint is taken; the newest line follows when the next step
-/// or the epoch's end is heard of. Strangers' links and files are not written to; see AtomicFile.
+/// A training from the start replaces the file. A resumed training continues after the lines up to its checkpoint, so
+/// that every step has one line. Lines go to a buffer of fixed size, and the buffer to the file at least each second,
+/// each epoch, and before a checkpoint is taken; the newest line follows at the next step or the epoch's end. Other
+/// users' links and files are not written to; see AtomicFile.
 ///
-/// The file is locked as long as this object lives, where its file system has locks.
+/// The file is locked during the lifetime of this object, if its file system has locks.
 class MetricsFile final : public EventSink {
  public:
-  /// Throws InputError where the file cannot be created, or another training writes it.
+  /// Throws InputError if the file cannot be created, or another training writes it.
   explicit MetricsFile(std::filesystem::path path);
   ~MetricsFile() override;
   MetricsFile(const MetricsFile&) = delete;
@@ -37,13 +37,13 @@ class MetricsFile final : public EventSink {
   void on_step(const StepReport& report) override;
   void on_checkpoint(std::uint64_t) override { flush(); }
   void on_epoch(const EpochReport& report) override;
-  /// All lines so far. Throws ResourceError where the disk does not take them, as on_step and on_epoch do; the file
-  /// ends with a whole line then, and later lines are lost.
+  /// Writes all lines so far. Throws ResourceError if the disk refuses them, as on_step and on_epoch do; the file then
+  /// ends with a whole line, and later lines are lost.
   void flush();
 
  private:
   static constexpr std::size_t longest_step = 1024;  ///< bytes of a step's line; an epoch's may be longer
-  /// What a metric is called in a line.
+  /// Names of a metric in a line.
   struct Keys {
     std::string train, epoch, test, validation;  ///< empty: there is no metric
   };

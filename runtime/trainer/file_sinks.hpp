@@ -7,8 +7,9 @@
 
 namespace ronda {
 
-/// The files that the options ask for and that are written as training goes, opened. One that cannot be written later
-/// is a warning, and gets nothing more. Not collective: rank 0's. Throws InputError where one cannot be created.
+/// Opens the files that the options ask for and that are written during the training. If one cannot be written later, a
+/// warning is printed and the file gets no further lines. Not collective: for rank 0. Throws InputError if one cannot
+/// be created.
 /// @param warned  outlives the files
 [[nodiscard]] std::vector<std::unique_ptr<EventSink>> open_file_sinks(const TrainingOptions& options,
                                                                       EventSink& warned);

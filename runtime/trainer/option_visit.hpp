@@ -23,20 +23,20 @@ struct Option {
   bool is_size = false;   ///< bytes: 64K, 4M, 2G
   bool positive = false;  ///< above 0
   bool negated = false;   ///< a flag whose name denies the field: --no-shuffle
-  /// Why it would have no effect, behind "has no meaning": `for .optimizer.name = sgd: it is for adam`; empty: it is
-  /// read.
+  /// Why the option has no effect; follows "has no meaning": `for .optimizer.name = sgd: it is for adam`. Empty: it has
+  /// an effect.
   std::string unread = {};
 
   /// `batch_size`, as the library's errors name it, behind a point.
   [[nodiscard]] std::string field_name() const;
 };
 
-/// Of a number that some optimizers read, with their usual values.
+/// The option for a number that some optimizers read, with their usual values.
 /// @param field      `optimizer.beta1`
-/// @param optimizer  the one that is chosen
+/// @param optimizer  the chosen one
 [[nodiscard]] Option option_of_optimizer(std::string_view name, std::string_view field, std::string_view optimizer);
-/// Of a field that some schedules read.
-/// @param schedule  the one that is chosen
+/// The option for a field that some schedules read.
+/// @param schedule  the chosen one
 [[nodiscard]] Option option_of_schedule(std::string_view name, std::string help, std::string_view schedule);
 /// Of a field of `local_sgd`.
 /// @param strategy  the one that is chosen

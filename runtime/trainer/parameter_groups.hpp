@@ -26,14 +26,14 @@ struct GroupOption {
 /// `*.bias:weight_decay=0,learning_rate=0.1`. Throws InputError that shows how it is written.
 [[nodiscard]] GroupOption parse_group(std::string_view text);
 [[nodiscard]] std::string text_of(const GroupOption& group);
-/// Throws InputError for one that says nothing, or has numbers that cannot work.
+/// Throws InputError for a group that changes nothing, or has numbers that cannot work.
 void check(const GroupOption& group);
 
 /// Whether the pattern of a GroupOption is for the parameter of this name.
 [[nodiscard]] bool covers(const std::string& pattern, const std::string& name);
 
-/// The group of each parameter, by its name: what `group_of` says, then each of `freeze` and of `groups`, of which
-/// later ones have the last word; and whether it is pruned. Null: all are alike.
+/// The group of each parameter, by its name: the result of `group_of`, then each of `freeze` and of `groups`, where
+/// later ones win; and whether it is pruned. Null: all are alike.
 /// @param options  with the training's learning rate
 [[nodiscard]] std::function<ParameterGroup(std::string_view name)> groups_of(const TrainingOptions& options);
 /// Whether `freeze` covers the parameter or state of this name.
@@ -43,7 +43,7 @@ void check(const GroupOption& group);
 /// @param held  states that `freeze` covers
 void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters,
                   const std::set<std::string>& held);
-/// For a training of which all parameters are frozen; empty: some are trained.
+/// A warning if all parameters are frozen; otherwise empty.
 [[nodiscard]] std::string frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters);
 /// The group of each parameter, a line each, for ranks to compare.
 [[nodiscard]] std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters);

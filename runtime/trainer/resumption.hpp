@@ -13,16 +13,18 @@
 
 namespace ronda {
 
-/// What a training goes on from.
+/// The checkpoint that a training resumes from.
 struct Resumption {
   std::filesystem::path folder;
   CheckpointManifest manifest;  ///< the same on all ranks
 };
 
-/// Rank 0 looks for the checkpoint that the options ask for, reads every byte of it, and tells the others. Nothing
-/// where the training starts anew. Collective; throws InputError, agreed: where --resume-from is damaged, where no
-/// checkpoint is whole (but see TrainingOptions::resume_or_restart), where a new training would be mixed up with
-/// checkpoints of another, where a checkpoint is from another version.
+/// Rank 0 looks for the checkpoint that the options ask for, reads every byte of it, and broadcasts it. Nullopt if the
+/// training starts anew. Collective. Throws InputError, agreed, if
+/// - `resume_from` is damaged;
+/// - no checkpoint is whole (unless TrainingOptions::resume_or_restart);
+/// - a new training would be mixed up with checkpoints of another;
+/// - a checkpoint is from another version.
 [[nodiscard]] std::optional<Resumption> find_checkpoint(const Communicator& communicator,
                                                         const TrainingOptions& options, EventSink& sink);
 

@@ -58,16 +58,18 @@ class Trainer {
   /// of the best epoch, whose model remains. Collective. Ranks must be given equal data, which is not used any more
   /// when this has returned or thrown.
   ///
-  /// A further call goes on: it trains for `options.epochs` (or `steps`) more, from the parameters and optimizer states
-  /// that the last one left; epochs and steps are counted on, and the schedule of the learning rate begins anew. With
-  /// a constant rate two fits of two epochs leave the bits of one fit of four. Not after a training that was preempted
-  /// (`left`), and not with `options.checkpoint_dir`.
+  /// A further call continues the training for `options.epochs` (or `steps`) more, from the parameters and optimizer
+  /// states that the last one left. Epochs and steps are counted on, and the schedule of the learning rate begins anew.
+  /// With a constant rate two fits of two epochs leave the bits of one fit of four. Not after a training that was
+  /// preempted (`left`), and not with `options.checkpoint_dir`.
   ///
-  /// Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks; what a
-  /// step finds in its samples, such as a label beyond the classes, the rank throws that has them, and `launch` ends
-  /// the job (without it the others wait for `communication_timeout`). InputError too, on all ranks, for an epoch or a
-  /// test in which no sample has a weight; ResourceError, agreed, after all else is done, that names each result and
-  /// last checkpoint that could not be written.
+  /// Throws
+  /// - InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks;
+  /// - InputError, on all ranks, for an epoch or a test in which no sample has a weight;
+  /// - InputError for samples that cannot work, such as a label beyond the classes, only on the rank that has them:
+  ///   `launch` then ends the job (without it the other ranks wait for `communication_timeout`);
+  /// - ResourceError, agreed, after all other work, that names each result and last checkpoint that could not be
+  ///   written.
   Evaluation fit(const Dataset& train, const Dataset& test);
   /// The same without tests; the result is 0.
   Evaluation fit(const Dataset& train);

@@ -35,7 +35,7 @@ enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
 [[nodiscard]] DeviceChoice parse_device(std::string_view name);
 [[nodiscard]] std::string_view name_of(DeviceChoice choice) noexcept;
 
-/// What a number x of the network is in the units of the data: factor * x + offset.
+/// Converts a number x of the network to the units of the data: factor * x + offset.
 struct DataUnits {
   double factor = 1, offset = 0;
   /// In float64: beside a large offset, as of times, a float32 has not enough digits.
@@ -43,7 +43,7 @@ struct DataUnits {
   bool operator==(const DataUnits&) const = default;
 };
 
-/// How to train: what the applications' options say, with their defaults.
+/// How to train: the applications' options, with their defaults.
 struct TrainingOptions {
   std::string application = "training";  ///< for messages and the summary
   std::string variant = {};              ///< whatever else must be the same on all ranks (sizes of the model), in words
@@ -59,7 +59,7 @@ struct TrainingOptions {
   std::uint64_t shares_every = 100;
 
   OptimizerOptions optimizer = {};
-  std::optional<double> learning_rate = {};  ///< from 0 on; not given: the optimizer's default
+  std::optional<double> learning_rate = {};  ///< 0 or more; not given: the optimizer's default
   std::string schedule = "constant";
   std::string scale_learning_rate = "none";
   std::optional<double> warmup_epochs = {};  ///< not given: the schedule's, see ScheduleRow
@@ -71,19 +71,19 @@ struct TrainingOptions {
   double final_div_factor = 1e4;     ///< … before it falls to that over this
   double clip_norm = 0;              ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   double clip_value = 0;             ///< each element of the mean gradient is clipped to ± this; 0: no clipping
-  /// Of an exponential moving average of the parameters over the updates. It is what tests, predictions, `save` and
-  /// `keep_best` are about; training goes on from the parameters themselves. 0: none.
+  /// Decay of an exponential moving average of the parameters over the updates. Tests, predictions, `save` and
+  /// `keep_best` use the average; training continues from the parameters themselves. 0: none.
   double ema_decay = 0;
-  /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
-  /// ranks.
+  /// Treats some parameters differently, or does not train them, by their names (`conv1.weight`); null: none. The same
+  /// on all ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};
-  /// Parameters that are not trained: their names, their layers', or patterns, as in GroupOption. A BatchNorm whose
-  /// running values are covered as well, as by `batch_norm1` or `batch_norm1.running_mean`, normalises by them in
-  /// training too, and they do not move; by `batch_norm1.weight` or `*.bias` they are not covered.
+  /// Parameters that are not trained: their names, their layers', or patterns, as in GroupOption. The running values of
+  /// a BatchNorm can be frozen too (`batch_norm1`, `batch_norm1.running_mean`; not `batch_norm1.weight`, `*.bias`): it
+  /// then normalises by them in training too, and they do not change.
   std::vector<std::string> freeze = {};
-  std::vector<GroupOption> groups = {};  ///< rates and decays of some parameters; later ones have the last word
-  /// Share of the weights that is set to zero while training goes on, the smallest ones of each parameter, and stays
-  /// zero: see PruningSchedule. 0: none.
+  std::vector<GroupOption> groups = {};  ///< rates and decays of some parameters; later groups win
+  /// Share of the weights that is set to zero during the training, the smallest ones of each parameter, and stays zero:
+  /// see PruningSchedule. 0: none.
   double prune = 0;
   double prune_begin = 0.1;  ///< share of the steps after which the first weights are pruned …
   double prune_end = 0.7;    ///< … and the last ones
@@ -105,13 +105,14 @@ struct TrainingOptions {
   double least_improvement = 0;         ///< a loss is better where it is less by more than this
 
   DeviceChoice device = DeviceChoice::automatic;
-  /// On a GPU: steps that are begun before the oldest of them is looked at. A wish to end or to save is heard of so
-  /// many steps less one late; the numbers of every step stay exact.
+  /// On a GPU: steps that are begun before the oldest of them is completed. A request to end or to save takes effect
+  /// so many steps less one late; the numbers of every step stay exact.
   std::size_t steps_in_flight = 4;
-  /// tf32 and mixed_float16 are for GPUs alone, mixed_bfloat16 also for processors that have instructions for it.
+  /// tf32 and mixed_float16 are for GPUs only, mixed_bfloat16 also for processors that have instructions for it.
   Precision precision = Precision::float32;
   bool emulate_dtype = false;  ///< mixed_bfloat16 also on a processor without, where it is slower than float32
-  /// In which half gradients are summed over the ranks, on the processor: PyTorch's `reduce_dtype`. Nothing: theirs.
+  /// Type in which half gradients are summed over the ranks, on the processor: PyTorch's `reduce_dtype`. Nullopt: their
+  /// own.
   std::optional<DType> reduce_dtype = {};
   /// On a GPU: take the fastest engines, also those whose sums depend on which of their threads came first. Ranks stay
   /// equal to the bit; runs do not.
@@ -138,37 +139,38 @@ struct TrainingOptions {
 
   std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {}, tensorboard = {},
                         predictions = {};  ///< empty: none
-  /// Texts about the model, by names of the program's choice, that `save` and checkpoints keep beside the parameters.
+  /// Texts about the model, by names of the program's choice, that `save` and checkpoints keep with the parameters.
   std::map<std::string, std::string> metadata = {};
   DataUnits prediction_units =
       {};  ///< where the targets were scaled: `predictions` are written as the data has them, in float64
 
   std::filesystem::path checkpoint_dir = {};  ///< where the training is saved; empty: nowhere
-  CheckpointInterval checkpoint_every = {};   ///< neither steps nor seconds: at the end alone
+  CheckpointInterval checkpoint_every = {};   ///< neither steps nor seconds: only at the end
   std::size_t keep = 3;                       ///< newest checkpoints that stay
-  /// Go on from the newest whole one. A folder without checkpoints: start anew. InputError where none is whole.
+  /// Resume from the newest whole checkpoint. A folder without checkpoints: start anew. InputError if no checkpoint is
+  /// whole.
   bool resume = false;
-  bool resume_or_restart = false;               ///< the same, but where none is whole: start anew
-  std::filesystem::path resume_from = {};       ///< go on from this one
-  bool exact = false;                           ///< rather end than go on with other bits
+  bool resume_or_restart = false;               ///< the same, except that the training starts anew if none is whole
+  std::filesystem::path resume_from = {};       ///< resume from this checkpoint
+  bool exact = false;                           ///< fail if a resumed training would have other bits
   std::vector<std::string> allow_changes = {};  ///< options that may differ from the checkpoint's, by name
   double time_limit = 0;                        ///< seconds from the start of the process; 0: none
-  /// Asked before the planning and before each step: end in good order, saved (any rank's yes counts). Without a
-  /// `checkpoint_dir` never.
+  /// Called before the planning and before each step; true on any rank: save and end in good order. Never without a
+  /// `checkpoint_dir`.
   std::function<bool()> leave = {};
-  std::uint64_t audit_every = 0;  ///< steps between two comparisons of the replicas; 0: none but at the end
+  std::uint64_t audit_every = 0;  ///< steps between two comparisons of the replicas; 0: only at the end
   OnDivergence on_divergence = OnDivergence::stop;
-  /// Where this is given, loss and gradients are looked at in each step before they are applied; otherwise the loss
+  /// If given, loss and gradients are checked in each step before they are applied. Otherwise the loss is checked
   /// before and the parameters after, and the training stops.
   std::optional<OnNonfinite> on_nonfinite = {};
   std::vector<Fault> faults = {};  ///< what goes wrong, for tests
 };
 
-/// Throws InputError for what cannot work, whatever the model, the data and the ranks, and for a field that differs
-/// from its default and has no effect beside the others: a momentum of an optimizer that has none.
+/// Throws InputError for options that cannot work with any model, data and ranks, and for a field that differs from its
+/// default and has no effect with the other fields, such as a momentum for an optimizer without one.
 void check(const TrainingOptions& options);
-/// Throws InputError for an option without an effect that was given, if with its default.
-/// @param given  of an option's name, `batch-size`
+/// Throws InputError for a given option that has no effect, even if its value is the default.
+/// @param given  whether the option of this name (`batch-size`) was given
 void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_view name)> given);
 
 /// All files and folders that a training writes, by the names of their fields: `.save`, …

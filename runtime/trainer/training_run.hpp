@@ -66,7 +66,7 @@ class TrainingRun {
   [[nodiscard]] static double tested_loss(const EpochReport& report) noexcept {
     return report.validated ? report.validation_loss : report.test_loss;
   }
-  /// What the hook of this name kept in the checkpoint that the training goes on from; empty: nothing.
+  /// The values that the hook of this name kept in the checkpoint that the training resumes from; empty: none.
   [[nodiscard]] std::span<const double> kept_of(const std::string& name) const;
   [[nodiscard]] const Dataset& test_data() const noexcept { return parts_.test; }
 
@@ -74,49 +74,49 @@ class TrainingRun {
   [[nodiscard]] std::uint64_t samples() const noexcept;  ///< of all steps, also of those before a checkpoint
   [[nodiscard]] double train_seconds() const noexcept;   ///< likewise
   [[nodiscard]] double slowest_test() const noexcept { return slowest_test_; }  ///< seconds, on this rank
-  /// Of the step that was finished last.
+  /// The result of the step that was finished last.
   [[nodiscard]] const StepResult& last_step() const noexcept { return last_step_; }
-  /// Its last micro-batch; in before_batch and after_step alone.
+  /// The last micro-batch of that step; only in before_batch and after_step.
   [[nodiscard]] const Batch& last_batch() const noexcept { return *last_batch_; }
-  /// A sample of this rank, of that step, with an input that is not finite, as text; empty where there is none. Reads
-  /// the samples again. Not collective.
+  /// A sample of that step, on this rank, with an input that is not finite, as text; empty if all are finite. Reads the
+  /// samples again. Not collective.
   [[nodiscard]] std::string nonfinite_sample() const;
-  /// Whether no step is under way.
+  /// Whether no step is in flight.
   [[nodiscard]] bool settled() const noexcept { return in_flight_.empty(); }
   /// Whether no step will begin in this run any more.
   [[nodiscard]] bool ending() const noexcept { return stopped_ || step() == setup().total_steps; }
-  /// Whether the training ends before its time, for another run to go on.
+  /// Whether the training ends early, for another run to resume.
   [[nodiscard]] bool left() const noexcept { return left_; }
-  /// The step under way, or about to begin, is a rank's first.
+  /// Whether the step in flight, or the next one, is this rank's first.
   [[nodiscard]] bool at_first_step() const noexcept { return statistics().steps() == 0 && settled(); }
   [[nodiscard]] TrainingPosition position() const noexcept;
 
   /// Asks to end in good order, as Trainer::stop. Any rank may.
   void stop() noexcept { parts_.asked_to_stop = true; }
-  /// No step begins any more. Called on all ranks alike, with none under way: in on_start or after_epoch, say.
+  /// No step begins any more. Call it on all ranks, with no step in flight: in on_start or after_epoch, say.
   void end() noexcept { stopped_ = true; }
-  /// From the next step on: the schedule's rates times `factor`. Called on all ranks alike, with no step under way.
+  /// From the next step on: the schedule's rates times `factor`. Call it on all ranks, with no step in flight.
   void set_rate_factor(double factor);
-  /// From the next step of this fit on, this rank takes other micro-batches of the global batch. Called on all ranks
-  /// with deals that belong together, with no step under way. Other hooks are told as of states that were set: steps
-  /// before and after round differently. Throws what Strategy::set_micro_batches throws.
+  /// From the next step of this fit on, this rank takes other micro-batches of the global batch. Call it on all ranks
+  /// with matching deals, with no step in flight. Other hooks are notified as by note_states_were_set: steps before and
+  /// after round differently. Throws as Strategy::set_micro_batches.
   void deal(const Deal& deal);
-  /// Tells the other hooks that parameters or states were set to something else than what the steps had made of them.
+  /// Notifies the other hooks that parameters or states were set, not by a step.
   void note_states_were_set() noexcept { ++states_set_; }
   [[nodiscard]] std::uint64_t states_were_set() const noexcept { return states_set_; }
   /// Before the training is saved: all hooks' before_save, and whole states on every rank. Collective.
   void prepare_save(CheckpointManifest& manifest);
-  /// All ranks have the states of `from` again: does the steps since then once more, and tells nobody. Collective.
+  /// Repeats the steps since `from`, whose states all ranks have again, without reporting them. Collective.
   void repeat_since(const TrainingPosition& from);
   /// One epoch of the test data, shown batch by batch. Collective. Throws LogicError where there is no test data.
   Evaluation evaluate(const SeeOutputs& see);
   /// This rank's samples of a batch that `evaluate` shows, by its number.
   [[nodiscard]] const BatchPlan& test_plan() const { return test_loader_->plan(); }
-  /// What all hooks have counted. Not collective.
+  /// Adds the counts of all hooks. Not collective.
   void summarize(Summary& summary) const;
-  /// Where epochs are validated: tests the model as it is now, and counts that for the last epoch. Collective.
+  /// If epochs are validated: tests the model as it is now, and counts that for the last epoch. Collective.
   void test_in_the_end();
-  /// What fit returns; without a call the last epoch's test.
+  /// Sets the result of fit; by default it is the last epoch's test.
   void set_result(const Evaluation& result) noexcept { result_ = result; }
   [[nodiscard]] Evaluation result() const;
 
@@ -124,8 +124,8 @@ class TrainingRun {
   /// A step that was begun and is not finished.
   struct Begun {
     const Batch* batch;
-    double start, data;                ///< when; seconds that its batches took
-    std::optional<std::size_t> place;  ///< of its samples among the epoch's steps; nothing: it has none
+    double start, data;                ///< its start; seconds that reading its batches took
+    std::optional<std::size_t> place;  ///< step of the epoch whose samples it computes; nullopt: it has none
   };
 
   void train_epoch();
@@ -153,16 +153,16 @@ class TrainingRun {
   std::vector<Begun> in_flight_;                                  ///< the oldest first
   StepResult last_step_;
   const Batch* last_batch_ = nullptr;
-  std::optional<std::size_t> last_place_;  ///< of its samples in …
-  std::uint64_t last_epoch_ = 1;           ///< … this epoch
-  const Batch* newest_batch_ = nullptr;    ///< that the loader gave in this run
-  double last_end_ = 0;                    ///< of a step
+  std::optional<std::size_t> last_place_;  ///< of the last finished step: Begun::place
+  std::uint64_t last_epoch_ = 1;           ///< of the last finished step: its epoch
+  const Batch* newest_batch_ = nullptr;    ///< the last batch from the loader in this run
+  double last_end_ = 0;                    ///< end of the last step
   double slowest_test_ = 0;
   std::uint64_t states_set_ = 0;
   Deal deal_;
-  EpochBatches order_;  ///< by which ranks choose the next batches: those taken by the last settled step and before
+  EpochBatches order_;  ///< batches taken up to the last settled step; ranks choose the next ones by it
   bool stopped_ = false, left_ = false;
-  bool tells_ = false;  ///< some step of this epoch had samples that count, or was not finite
+  bool tells_ = false;  ///< a step of this epoch had samples that count, or was not finite
   std::optional<Evaluation> result_;
 };
 

@@ -14,16 +14,16 @@
 
 namespace ronda {
 
-/// A training's options, with all filled in that depends on data, ranks and machine.
+/// A training's options, completed with the values that depend on data, ranks and machine.
 struct TrainingSetup {
   TrainingOptions options;                    ///< batch size, rate and so on are set
-  ThreadCount threads = {};                   ///< of this rank
-  std::vector<int> threads_of_ranks = {};     ///< by rank
+  ThreadCount threads = {};                   ///< this rank's
+  std::vector<int> threads_of_ranks = {};     ///< all ranks', by rank
   bool prefetch = false;                      ///< a core is free for reading ahead
   std::uint64_t first_step = 0;               ///< steps that earlier fits did
   std::uint64_t total_steps = 0, epochs = 0;  ///< to be done in the end, those of earlier fits included
   std::map<std::string, std::string> options_that_matter = {};  ///< see Resumption
-  std::map<std::string, std::string> environment = {};          ///< what timings and bits depend on
+  std::map<std::string, std::string> environment = {};          ///< see environment_of; timings and bits depend on it
 };
 
 /// Throws InputError for options that cannot work with this data and these ranks, or whose files cannot be created. Not
@@ -46,13 +46,13 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 
 /// The rate of each update of this fit.
 [[nodiscard]] Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan);
-/// For a warm-up that the training ends before; empty: it ends after.
+/// A warning if the training ends before its warm-up; otherwise empty.
 [[nodiscard]] std::string warmup_warning(const TrainingSetup& setup, const BatchPlan& plan);
 
-/// Processors of all hosts, library, version, threads of each rank, ranks a node. Collective.
+/// Processors of all hosts, library and its version, threads of each rank, ranks per node. Collective.
 [[nodiscard]] std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives,
                                                                 const std::vector<int>& threads_of_ranks);
-/// `2`, or where ranks differ `2 (ranks 0-3, 6), 1 (ranks 4-5)`.
+/// `2`, or if ranks differ `2 (ranks 0-3, 6), 1 (ranks 4-5)`.
 [[nodiscard]] std::string text_of_threads(const std::vector<int>& threads_of_ranks);
 
 }  // namespace ronda

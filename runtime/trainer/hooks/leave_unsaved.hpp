@@ -3,8 +3,8 @@
 
 namespace ronda {
 
-/// Warns, once, where a training is asked to end early (TrainingOptions::leave) and has no folder of checkpoints: it
-/// could not be resumed, so it continues.
+/// Warns, once, if a training without a folder of checkpoints is asked to end early (TrainingOptions::leave): it could
+/// not be resumed, so it continues.
 class LeaveUnsaved final : public Hook {
  public:
   void before_step(TrainingRun& run, StepFlags& /*flags*/) override {

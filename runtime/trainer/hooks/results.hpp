@@ -9,8 +9,8 @@
 
 namespace ronda {
 
-/// Writes the results of a training that has reached its end: parameters, the summary, predictions. A result that
-/// cannot be written takes no other with it.
+/// Writes the results of a training that has reached its end: parameters, the summary, predictions. If one cannot be
+/// written, the others still are.
 class Results final : public Hook {
  public:
   void before_step(TrainingRun& run, StepFlags& flags) override;

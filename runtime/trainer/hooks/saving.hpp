@@ -15,7 +15,7 @@ class Saving final : public Hook {
   [[nodiscard]] bool leaves_at_once();
   /// Waits for the checkpoint under way. Collective. True where the last save is there.
   bool finish() { return checkpointer_.finish(); }
-  /// After on_end: why the training's last checkpoint is not there; empty where it is. The same on all ranks.
+  /// After on_end: why the training's last checkpoint is missing; empty if it exists. The same on all ranks.
   [[nodiscard]] std::string failure() const;
 
   void on_start(TrainingRun& run) override;
@@ -36,7 +36,7 @@ class Saving final : public Hook {
   Communicator communicator_;
   EventSink& sink_;
   LeaveRequest leave_;
-  std::string reason_;       ///< why this rank has asked all to leave; empty where it has not
+  std::string reason_;       ///< why this rank has asked all to leave; empty: it has not
   bool due_ = false;         ///< a save waits until no step is under way
   bool saved_last_ = false;  ///< the training's end is saved
   bool unsaved_ = false;     ///< the last save failed
