@@ -73,8 +73,8 @@ void use_threads(int threads);
 /// threads of OpenMP stay bound. For applications: call it first in main, on the first thread.
 void unbind_first_thread();
 
-/// Shortens the time that waiting OpenMP threads spin before they sleep. By default they spin for many milliseconds and
-/// keep the core from threads that could run: on a machine with other work training is then several times slower.
+/// Shortens the time that waiting OpenMP threads spin before they sleep. OpenMP's default is many milliseconds, during
+/// which a core runs no other thread: on a machine with other work training is then several times slower.
 /// OpenMP reads the time when a program is loaded. So this starts the program again, in the same process and with the
 /// same arguments, if it may run on several cores and the environment does not set the time (OMP_WAIT_POLICY or
 /// GOMP_SPINCOUNT). A program that was started through the dynamic loader (`ld-linux.so --library-path DIR program`) is

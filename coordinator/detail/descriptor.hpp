@@ -33,7 +33,7 @@ struct Descriptor {
   ReduceOp op = ReduceOp::sum;  ///< of an allreduce
   int root = 0;                 ///< of a broadcast
   std::vector<Part> parts;      ///< several: they are done together
-  std::uint32_t failed = 0;     ///< calls with the name that a rank alone may have failed: see SubmissionDesk
+  std::uint32_t failed = 0;     ///< calls with the name that failed on this rank: see SubmissionDesk::note_refused
 
   bool operator==(const Descriptor&) const = default;
   /// The same as what these tensors would give, without making it.

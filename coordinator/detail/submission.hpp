@@ -63,8 +63,8 @@ class Submission {
   std::uint64_t version_ = 0;
   std::vector<Tensor> tensors_;
   std::uint64_t submitted_ = 0;             ///< how often; the desk's
-  std::uint32_t refused_ = 0;               ///< calls that the desk never got, since all ranks' failed; the desk's
-  std::uint64_t forgotten_at_ = 0;          ///< the failed use at which these were forgotten; the desk's
+  std::uint32_t refused_ = 0;               ///< calls that were not submitted, since the last reset; the desk's
+  std::uint64_t forgotten_at_ = 0;          ///< the failed use at which `refused_` was reset; the desk's
   std::atomic<std::uint64_t> finished_{0};  ///< of these
   std::atomic<bool> has_failures_{false};
   mutable std::mutex failures_door_;
@@ -114,9 +114,9 @@ class SubmissionDesk {
   /// @param fill  makes the tensors ready, once it is known that they are taken; does not throw
   Receipt submit(std::string_view name, const Wish& wish, std::span<const Tensor> tensors,
                  const std::function<void()>& fill = {});
-  /// A call with this name failed on this rank, and is not submitted. The same call of another rank waits for it; this
-  /// rank's next one must not be taken for it. So the number of such calls is part of what ranks compare: where it
-  /// differs, the next call fails on all ranks, and then they begin anew.
+  /// A call with this name failed on this rank, and is not submitted. The same call on other ranks waits for it, and
+  /// must not match this rank's next call. So ranks compare the number of such calls: if it differs, the next call
+  /// fails on all ranks, and the counts are reset.
   void note_refused(std::string_view name);
 
   /// Nothing more comes until all ranks have joined. Returns once they have: the last of them.

@@ -14,8 +14,8 @@
 
 namespace ronda {
 
-/// A file that is read from its beginning to its end, gzipped or not: it is gzipped where it begins with gzip's magic
-/// number. A gzip file has one member or several, one behind the other; zeros behind the last one are padding.
+/// Reads a file from its beginning to its end. It is unpacked if it begins with gzip's magic number. A gzip file has
+/// one member or several, one after the other; zeros after the last one are padding.
 class GzipFile {
  public:
   /// Throws InputError where it cannot be opened, or is a folder.
@@ -24,9 +24,9 @@ class GzipFile {
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
-  /// Fills `bytes` as far as the file goes; returns how many there were. The sum of each member is checked at its end.
-  /// Throws InputError that names the file: where it cannot be read, where a member is broken or cut off, and where
-  /// something else than a member stands behind one.
+  /// Fills `bytes` as far as the file goes; returns how many were read. Checks the sum of each member at its end.
+  /// Throws InputError that names the file, if it cannot be read, a member is broken or cut off, or other bytes follow
+  /// a member.
   std::size_t read(std::span<std::uint8_t> bytes);
 
   /// To throw: names the file, `what`, and the remedy.
@@ -37,11 +37,11 @@ class GzipFile {
     void operator()(std::FILE* file) const noexcept { std::fclose(file); }
   };
 
-  /// Whether there is input; reads the next piece of the file where all of the last one was taken.
+  /// Whether there is input; reads the next piece of the file if the last one is used up.
   bool has_input();
   std::size_t copy(std::span<std::uint8_t> bytes);
   std::size_t unpack(std::span<std::uint8_t> bytes);
-  /// Behind a member: whether another one begins.
+  /// Call after a member: whether another one begins.
   bool next_member();
   [[nodiscard]] InputError broken(const std::string& how) const;
 
@@ -52,8 +52,8 @@ class GzipFile {
   bool gzipped_ = false, in_member_ = false;
 };
 
-/// All of a text file, gzipped or not, as UTF-8 has it: without a byte order mark; where its lines end with CR alone,
-/// they end with LF. Throws InputError that names the file, also where it is UTF-16.
+/// All of a UTF-8 text file, gzipped or not, without a byte order mark. If all lines end with CR, they end with LF
+/// here. Throws InputError that names the file, also if it is UTF-16.
 [[nodiscard]] std::string whole_text(const std::filesystem::path& path);
 
 }  // namespace ronda

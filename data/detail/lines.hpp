@@ -16,7 +16,7 @@ namespace ronda {
   return printable(text.substr(0, enough)) + (text.size() > enough ? "..." : "");
 }
 
-/// Why `text` is not UTF-8: names the first byte that is wrong, from 1; empty where it is.
+/// Why `text` is not UTF-8: names the first wrong byte, from 1; empty if it is UTF-8.
 [[nodiscard]] inline std::string why_not_utf8(std::string_view text) {
   const std::size_t sound = utf8_prefix(text);
   if (sound == text.size()) return {};
@@ -41,7 +41,7 @@ class LineReader {
     ++line_;
     return line;
   }
-  /// Throws InputError where a line that `next` has returned is not UTF-8.
+  /// Throws InputError if `line`, the last from `next`, is not UTF-8.
   void require_utf8(std::string_view line) const {
     if (const std::string why = why_not_utf8(line); !why.empty()) throw error(why);
   }

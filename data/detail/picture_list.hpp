@@ -27,7 +27,7 @@ struct PictureList {
   std::filesystem::path folder;
   std::vector<std::string> classes;
   std::vector<Entry> entries;
-  std::map<std::string, std::size_t> passed_over;  ///< pictures of formats that are not read: how many, by ending
+  std::map<std::string, std::size_t> passed_over;  ///< number of pictures in formats that are not read, by ending
 
  private:
   void add_class(std::size_t label, const std::set<std::pair<dev_t, ino_t>>& elsewhere);

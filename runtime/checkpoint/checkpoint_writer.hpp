@@ -41,8 +41,8 @@ class CheckpointWriter {
   /// and then keeps only as many checkpoints as are left. Other ranks do nothing. The outcome is `part()`.
   void make_room(std::uint64_t step);
 
-  /// Rank 0, when all parts are on disk: completes the manifest with them, gives the checkpoint its name, and removes
-  /// all but the newest `keep()`. Follows earlier publications. Removes the oldest checkpoints, one by one, if the disk
+  /// Rank 0, when all parts are on disk: completes the manifest with them, gives the checkpoint its name, and keeps the
+  /// newest `keep()` checkpoints. Follows earlier publications. Removes the oldest checkpoints, one by one, if the disk
   /// has no room for the manifest.
   void publish(CheckpointManifest manifest);
   [[nodiscard]] Outcome publication() const noexcept { return publication_.outcome.load(std::memory_order_acquire); }

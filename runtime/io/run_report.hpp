@@ -13,7 +13,7 @@ struct RunReport {
   int status = 0;
   int starts = 0, failures = 0;
   double wall_seconds = 0;
-  std::optional<std::uint64_t> steps;                      ///< of the training, with those before this run
+  std::optional<std::uint64_t> steps;                      ///< steps of the training, with those before this run
   std::optional<double> useful_seconds;                    ///< time of this run in steps that are saved
   std::vector<std::pair<double, std::string>> happenings;  ///< seconds since the beginning, and what
 

@@ -116,7 +116,7 @@ class TrainingRun {
   void summarize(Summary& summary) const;
   /// If epochs are validated: tests the model as it is now, and counts that for the last epoch. Collective.
   void test_in_the_end();
-  /// Sets the result of fit; by default it is the last epoch's test.
+  /// Sets the result of fit; the default is the last epoch's test.
   void set_result(const Evaluation& result) noexcept { result_ = result; }
   [[nodiscard]] Evaluation result() const;
 
@@ -125,7 +125,7 @@ class TrainingRun {
   struct Begun {
     const Batch* batch;
     double start, data;                ///< its start; seconds that reading its batches took
-    std::optional<std::size_t> place;  ///< step of the epoch whose samples it computes; nullopt: it has none
+    std::optional<std::size_t> place;  ///< step of the epoch whose samples it computes; nullopt: no samples
   };
 
   void train_epoch();
@@ -153,8 +153,8 @@ class TrainingRun {
   std::vector<Begun> in_flight_;                                  ///< the oldest first
   StepResult last_step_;
   const Batch* last_batch_ = nullptr;
-  std::optional<std::size_t> last_place_;  ///< of the last finished step: Begun::place
-  std::uint64_t last_epoch_ = 1;           ///< of the last finished step: its epoch
+  std::optional<std::size_t> last_place_;  ///< Begun::place of the last finished step
+  std::uint64_t last_epoch_ = 1;           ///< epoch of the last finished step
   const Batch* newest_batch_ = nullptr;    ///< the last batch from the loader in this run
   double last_end_ = 0;                    ///< end of the last step
   double slowest_test_ = 0;

@@ -9,12 +9,12 @@
 
 namespace compatibility {
 
-/// Throws where a program finds Ronda otherwise than it was written for.
+/// Throws if Ronda does not do what the program relies on.
 inline void require(bool holds, const std::string& what) {
   if (!holds) throw std::logic_error("expected " + what);
 }
 
-/// Points on a line; the class is whether they lie right of the middle. The same on every rank.
+/// Points on a line; class 1 lies right of the middle. The same on every rank.
 inline ronda::MemoryDataset points(std::size_t count) {
   std::vector<float> places;
   std::vector<std::int32_t> labels;
@@ -25,7 +25,7 @@ inline ronda::MemoryDataset points(std::size_t count) {
   return {places, {1}, labels};
 }
 
-/// A folder of rank 0's that all ranks name alike, empty; removed with this object. Collective.
+/// An empty folder that rank 0 makes, with the same name on all ranks; removed with this object. Collective.
 class SharedFolder {
  public:
   explicit SharedFolder(const ronda::World& world) : rank_(world.rank()) {

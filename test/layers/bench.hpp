@@ -93,9 +93,9 @@ class Bench {
     operation.bind(memory);
   }
 
-  /// To be changed before forward.
+  /// Change it before forward.
   [[nodiscard]] const Tensor& input() const { return input_.tensor; }
-  /// To be changed before backward.
+  /// Change it before backward.
   [[nodiscard]] const Tensor& output_gradient() const { return output_gradient_.tensor; }
   [[nodiscard]] const Parameter& parameter(std::size_t index) const { return parameters_[index]; }
 

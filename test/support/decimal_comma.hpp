@@ -4,8 +4,8 @@
 
 namespace ronda::test {
 
-/// While it lives, the global locale has a decimal comma and groups digits by points, as German's; no such locale needs
-/// to be installed.
+/// During its lifetime the global locale has a decimal comma and groups digits by points, as German does; no such
+/// locale needs to be installed.
 class DecimalComma {
  public:
   DecimalComma() : before_(std::locale::global(std::locale(std::locale::classic(), new Punctuation))) {}

@@ -1,7 +1,7 @@
 #pragma once
 #include <ronda/runtime/io/file_lock.hpp>
 
-// For this room alone: not installed.
+// Private to runtime/io: not installed.
 namespace ronda {
 
 /// Locks an open file as long as it is open, without waiting.

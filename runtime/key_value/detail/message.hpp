@@ -10,13 +10,13 @@ enum class MessageKind : std::uint32_t {
   push,     ///< a gradient of a part follows
   pull,     ///< asks for the values of a part
   barrier,  ///< answered when all workers have asked
-  close,    ///< nothing more comes from this worker
-  leave,    ///< the same, before it was done; the reason follows; not answered
-  waiting,  ///< the reply to a probe: this worker waits for its answers, and does nothing else; not answered
+  close,    ///< the last message of this worker
+  leave,    ///< the same, after a failure; the reason follows; not answered
+  waiting,  ///< the reply to a probe: this worker only waits for its answers; not answered
   done,     ///< after a pull, the values follow
   dropped,  ///< a gradient came after its round
   failed,   ///< a text follows
-  probe,    ///< no answer: the server asks whether this worker waits. Void when an answer has followed
+  probe,    ///< not an answer: asks whether this worker waits. Void after a later answer
 };
 
 /// The header of a message, which is sent as it lies.

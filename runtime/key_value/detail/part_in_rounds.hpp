@@ -11,7 +11,7 @@ namespace ronda {
 
 /// Round r makes version r + 1 of version r, by the mean of K workers' gradients. A push counts towards the round of
 /// the version that the worker has pulled, or the one after its last push: a worker may push ahead, up to a bound
-/// (PushesAhead), and its gradient waits for its round here. What comes for a round that is over is dropped.
+/// (PushesAhead), and its gradient waits for its round here. A gradient for a round that is over is dropped.
 class PartInRounds final : public ServedPart {
  public:
   PartInRounds(ServedTogether& together, const KeyPart& part, std::span<const float> values);

@@ -7,28 +7,28 @@
 
 namespace ronda {
 
-/// The gradients on a server that wait for a round after the next one to end, of all its parts. A worker that has more
-/// bytes of them than the bound gets no answer to its pushes until it has fewer.
+/// Bounds the gradients on a server, of all its parts, that wait for a round after the next one. While a worker has
+/// more bytes of them than the bound, its pushes get no answer.
 class PushesAhead {
  public:
   PushesAhead(Answers& answers, std::size_t bound, std::size_t workers)
       : answers_(answers), bound_(bound), of_(workers) {}
 
-  /// A push that is kept for a later round; answers it, now or later.
+  /// Adds a push that is kept for a later round; answers it, now or later.
   void add(const Asked& push, std::size_t bytes) {
     Worker& worker = of(push.worker);
     worker.bytes += bytes;
     worker.held.push_back(push);
     answer(worker);
   }
-  /// The round before the one of an earlier push has ended.
+  /// Removes an earlier push: the round before its own has ended.
   void remove(int worker, std::size_t bytes) {
     of(worker).bytes -= bytes;
     answer(of(worker));
   }
-  /// Forgets what is not answered, and returns it.
+  /// Removes and returns the pushes that are not answered.
   [[nodiscard]] std::vector<Asked> take_held();
-  /// Which worker is not answered, and why; empty where all are.
+  /// A worker that is not answered, and why; empty if all are.
   [[nodiscard]] std::string why_held() const;
 
  private:

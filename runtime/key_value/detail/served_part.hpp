@@ -22,7 +22,7 @@ struct PushedGradient {
   GradientPool::Piece elements;
 };
 
-/// What the parts of a server have in common; outlives them.
+/// Shared by the parts of a server; outlives them.
 struct ServedTogether {
   KeyValueOptions options;
   std::vector<bool> open;  ///< by worker: it has not closed
@@ -46,11 +46,11 @@ class ServedPart {
   /// Each is answered, now or by a later call.
   virtual void push(PushedGradient gradient) = 0;
   virtual void pull(const Asked& asked) = 0;
-  /// A worker is no longer open. Throws CommunicationError where others wait for what can no longer come.
+  /// A worker has closed. Throws CommunicationError if another worker waits for a round that can no longer end.
   virtual void worker_closed() = 0;
-  /// Forgets what is not answered, and gives it back; after an error from any of these too.
+  /// Removes and returns the unanswered operations; also after an error from any of these functions.
   [[nodiscard]] virtual std::vector<Asked> take_waiting() = 0;
-  /// Which worker is not answered, and why; empty where all are.
+  /// A worker that is not answered, and why; empty if all are.
   [[nodiscard]] virtual std::string why_waiting() const = 0;
 
  protected:

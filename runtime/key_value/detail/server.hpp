@@ -15,14 +15,14 @@
 
 namespace ronda {
 
-/// A server of a KeyValueStore: takes the workers' questions as they come, gives them to the parts, and sends the
-/// answers. What fails is kept: from then on every question is answered with it, so that no worker waits, until all
-/// workers have gone.
+/// A server of a KeyValueStore: receives the workers' questions, gives them to the parts, and sends the answers. After
+/// the first failure every question is answered with that failure, so that no worker waits, until all workers have
+/// gone.
 ///
 /// A *stall* is such a failure: every open worker waits for an answer that only another worker's question could bring.
 /// When every open worker has unanswered questions, the server sends each a probe. A worker replies when it waits, and
-/// for this server alone; so nothing but an answer from here could make it continue. With replies of all, and no
-/// question since the probe, no such answer comes.
+/// only for this server: only an answer from here could make it continue. After the replies of all, and no question
+/// since the probe, no such answer will come.
 class KeyValueServer final : private Answers {
  public:
   KeyValueServer(const Communicator& communicator, const Roles& roles, const KeyValueOptions& options);
@@ -37,8 +37,8 @@ class KeyValueServer final : private Answers {
   struct Connection {
     Connection(const Communicator& communicator, int worker) : channel(communicator, worker) {}
     Channel channel;
-    GradientPool::Piece incoming;  ///< what follows the header that comes in
-    std::size_t unanswered = 0;    ///< questions
+    GradientPool::Piece incoming;  ///< follows the header that is being received
+    std::size_t unanswered = 0;    ///< number of questions without an answer
   };
 
   [[nodiscard]] bool move_on();
@@ -72,7 +72,7 @@ class KeyValueServer final : private Answers {
   std::deque<Connection> connections_;  ///< by worker
   std::map<std::uint32_t, std::unique_ptr<ServedPart>> parts_;
   std::vector<Asked> in_barrier_;
-  /// Of a stall: every open worker was asked whether it waits, and no question has come since.
+  /// The search for a stall: a probe is sent to every open worker; any question since then ends it.
   struct Probe {
     std::uint64_t number = 0;
     bool sent = false;

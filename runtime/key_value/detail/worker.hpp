@@ -41,13 +41,13 @@ class KeyValueWorker {
   [[nodiscard]] std::uint64_t version(std::string_view key);
   void barrier();
   void close();
-  /// Instead of it, where something has failed: the others hear why. Waits for nobody longer than two seconds.
+  /// Instead of `close`, after a failure: the others receive the reason. Waits at most two seconds.
   void leave(const std::string& why) noexcept;
 
   void poll();
-  /// Throws what the operation has failed with.
+  /// Throws the operation's error if it failed.
   void wait(const KeyValueOperation& operation);
-  /// Throws what it has failed with, where it has.
+  /// Throws the operation's error if it has failed.
   static void require_success(const KeyValueOperation& operation);
   [[nodiscard]] KeyValueStatistics statistics() const;
 
@@ -55,7 +55,7 @@ class KeyValueWorker {
   struct Part {
     std::uint32_t number = 0;  ///< of all parts of the store
     PlacedPart place;
-    std::uint64_t version = 0;  ///< that was pulled
+    std::uint64_t version = 0;  ///< the pulled version
   };
   struct Key {
     std::size_t count = 0;
@@ -63,7 +63,7 @@ class KeyValueWorker {
   };
   struct Question {
     Operation operation;
-    Part* part = nullptr;  ///< that is pulled
+    Part* part = nullptr;  ///< the pulled part
     std::span<std::byte> out = {};
     std::size_t pushed = 0;  ///< bytes
   };
@@ -71,8 +71,8 @@ class KeyValueWorker {
     Connection(const Communicator& communicator, int server) : channel(communicator, server) {}
     Channel channel;
     std::size_t unanswered = 0;
-    std::uint64_t probe = 0;  ///< that no answer has followed, and no reply; 0: none
-    std::string text = {};    ///< of a failure that comes in
+    std::uint64_t probe = 0;  ///< last probe, without a reply, and without an answer since; 0: none
+    std::string text = {};    ///< of a failure that is being received
   };
 
   void require_open() const;
@@ -98,7 +98,7 @@ class KeyValueWorker {
   std::unordered_map<std::uint64_t, Question> questions_;
   std::uint64_t last_question_ = 0;
   std::size_t ahead_bytes_;  ///< see KeyValueOptions
-  std::size_t pushing_ = 0;  ///< bytes of pushes that are not answered
+  std::size_t pushing_ = 0;  ///< bytes of unanswered pushes
   std::uint64_t dropped_ = 0;
   std::string failure_;  ///< the first
   std::vector<std::byte> scratch_;
