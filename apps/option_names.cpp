@@ -19,7 +19,7 @@ std::string_view longest_field(std::string_view text) {
 /// Whether a field may be named behind `text`: not within a file's name or a number.
 bool may_begin_after(std::string_view text) { return text.empty() || text.back() == ' ' || text.back() == '('; }
 
-/// Where `text` first has `value`, not as the field of that name, which ` = ` follows; npos: nowhere.
+/// First place of `value` in `text` that is not the field of that name (` = ` follows it); npos: none.
 std::size_t first_value(std::string_view text, std::string_view value) {
   std::size_t found = text.find(value);
   while (found != std::string_view::npos && text.substr(found + value.size()).starts_with(" = "))

@@ -122,16 +122,14 @@ class Comparison {
                          (all == &after_ ? ", with int8 weights" : "; is it of a training that failed?"));
   }
 
-  /// 1 is full agreement. Classes: the share of rows with the same likeliest class. Numbers: the R² of the int8
-  /// outputs.
+  /// Classes: the share of rows with the same likeliest class. Numbers: R² of the int8 outputs. 1 is full agreement.
   [[nodiscard]] double agreement(std::size_t classes) const {
     return classes > 0 ? static_cast<double>(same_classes(classes)) * static_cast<double>(classes) /
                              static_cast<double>(before_.size())
                        : r2();
   }
 
-  /// How far outputs are apart: of classes how many rows have the same likeliest one, of numbers the largest
-  /// difference.
+  /// Classes: the number of rows with the same likeliest class. Numbers: the largest difference.
   void print_outputs(std::size_t classes, float unit) const {
     if (classes > 0) {
       std::cout << "same class as float32: " << same_classes(classes) << " of " << before_.size() / classes << "\n";
@@ -165,7 +163,7 @@ class Comparison {
       same += likeliest(before_, row) == likeliest(after_, row) ? 1 : 0;
     return same;
   }
-  /// 1 where the float32 outputs are all alike: there is no spread to compare errors with.
+  /// 1 if the float32 outputs are all equal: they have no spread to compare errors with.
   [[nodiscard]] double r2() const {
     double mean = 0, spread = 0, error = 0;
     for (const float x : before_) mean += x / static_cast<double>(before_.size());

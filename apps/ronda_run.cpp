@@ -206,14 +206,14 @@ struct Saved {
   double train_seconds = 0;
 };
 
-/// Progress at the newest checkpoint whose manifest can be read; `nullopt` if there is none.
+/// Progress at the newest checkpoint with a readable manifest; `nullopt` without one.
 std::optional<Saved> saved_in(const std::filesystem::path& folder) {
   try {
     auto places = list_checkpoints(folder);
     for (; !places.empty(); places.pop_back()) try {
         const CheckpointManifest manifest = read_manifest(manifest_of(places.back().path));
         return Saved{manifest.step, manifest.train_seconds};
-      } catch (const InputError&) {  // the job says so
+      } catch (const InputError&) {  // the job reports it
       }
   } catch (const InputError&) {  // likewise
   }
@@ -235,7 +235,7 @@ void print(const RunReport& report) {
   std::fprintf(stderr, "\n");
 }
 
-/// `--json` is a file of its own, beside those of the program.
+/// Throws InputError if `--json` is an input or another output of the program, or cannot be created.
 void require_own_report(const Arguments& arguments, const Program& program) {
   std::vector<Output> outputs{{"--json", arguments.json}};
   for (const std::string option : {"--save", "--summary-json", "--metrics", "--predictions", "--plan"})
@@ -244,7 +244,7 @@ void require_own_report(const Arguments& arguments, const Program& program) {
   if (!arguments.json.empty()) check_creatable(arguments.json);
 }
 
-/// The checkpoints before and after say which seconds of the steps were spent here.
+/// @param before, after  progress at the newest checkpoint before and after this run: the difference is its useful time
 RunReport report_of(const SupervisorReport& outcome, const std::optional<Saved>& before,
                     const std::optional<Saved>& after) {
   RunReport report{.status = outcome.status,
@@ -262,10 +262,10 @@ RunReport report_of(const SupervisorReport& outcome, const std::optional<Saved>&
   return report;
 }
 
-/// Under mpirun each copy would start a job of its own.
+/// Throws InputError under mpirun or srun, where each copy would start a job of its own.
 void refuse_launcher(const Launcher& launcher) {
   if (!launcher.known || launcher.size == 1) return;
-  if (launcher.rank > 0) {  // the first speaks, before the launcher ends all
+  if (launcher.rank > 0) {  // rank 0 prints the error, before the launcher ends all
     std::this_thread::sleep_for(std::chrono::seconds(2));
     std::_Exit(static_cast<int>(ExitStatus::bad_input));
   }

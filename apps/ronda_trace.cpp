@@ -171,7 +171,7 @@ void require_outputs(const Options& options) {
   }
 }
 
-/// One that cannot be written takes no other with it. Throws ResourceError that names each.
+/// If a file cannot be written, the others still are. Throws ResourceError that names each missing one.
 void write_files(const Options& options, const Trace& trace, const Explanation& explanation) {
   std::string failures;
   const auto attempt = [&](const std::filesystem::path& file, const auto& content) {

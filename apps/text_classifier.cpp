@@ -46,7 +46,7 @@ void add_options(apps::CommandLine& command_line, TextOptions& options) {
   });
 }
 
-/// Labels number the classes without gaps; empty where they do.
+/// A warning about classes without a label: labels must number the classes without gaps. Empty if they do.
 std::string missing_classes(std::span<const std::int32_t> labels, std::int32_t classes) {
   std::vector<bool> seen(static_cast<std::size_t>(classes));
   for (const std::int32_t label : labels) seen[static_cast<std::size_t>(label)] = true;

@@ -78,7 +78,7 @@ std::string explained(const World& world, const Failure& failure) {
 
 /// The others know nothing of this: tells why, and ends them all.
 [[noreturn]] void end_all(World& world, const Failure& failure) {
-  // What one rank meets others often meet as well: the lowest comes first.
+  // The same error often occurs on several ranks: the lowest rank reports it first.
   if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
   const auto rank = static_cast<std::size_t>(world.rank());
   const std::string text = explained(world, failure);
@@ -86,7 +86,8 @@ std::string explained(const World& world, const Failure& failure) {
     print_error(world.communicator().group().members().name_of_rank(rank) + ": " + text);
   else
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(100));  // the launcher reads the message before it ends all ranks
   world.abort(static_cast<int>(failure.status));
 }
 
@@ -141,7 +142,7 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
   unbind_first_thread();
   const Launcher launcher = Launcher::from_environment();
   if (launcher.size > 1) end_with_launcher();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write, as a full disk is
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails, as on a full disk
   WorldOptions options;
   std::exception_ptr error;
   const bool go_on = prepare_alone(prepare, options, launcher.rank, error);

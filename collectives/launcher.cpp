@@ -26,10 +26,10 @@ constexpr std::array<std::pair<const char*, const char*>, 3> variables{{
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 }};
 
-/// The same of systems whose processes need not be ranks of one MPI.
+/// The same for systems that may start processes without one MPI.
 constexpr std::array announced_sizes{"WORLD_SIZE",         "HOROVOD_SIZE",  "MV2_COMM_WORLD_SIZE",
                                      "JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE", "PALS_LOCAL_SIZE"};
-/// A rank above 0 announces others too.
+/// A rank above 0 announces other processes too.
 constexpr std::array announced_ranks{"PALS_RANKID", "FLUX_TASK_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK",
                                      "HOROVOD_RANK"};
 

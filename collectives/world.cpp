@@ -70,9 +70,9 @@ Launcher ranks_of(MPI_Comm communicator) {
   throw error;
 }
 
-/// Throws where MPI has fewer ranks than its launcher started, or one rank alone where the environment announces more
-/// processes: every process would then be a world of its own, and train alone.
-/// @param launcher  before MPI was initialised: it sets variables of its launcher for a process alone, too
+/// Throws if MPI has fewer ranks than its launcher started, or has one rank although the environment announces more
+/// processes: every process would then be a world of its own, and train a model of its own.
+/// @param launcher  read before MPI was initialised, which sets a launcher's variables even for a single process
 void require_announced_ranks(const Launcher& launcher) {
   if (from_environment("RONDA_ALONE", 0) > 0) return;
   int size = 0;
@@ -122,7 +122,7 @@ void require_sense(const WorldOptions& options) {
                      std::to_string(options.communication_timeout));
 }
 
-/// Where a variable makes no sense on any rank, or the ranks are to divide hosts differently, all throw.
+/// All ranks throw if a variable is wrong on any rank, or if the ranks would divide hosts differently.
 GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& all) {
   GroupLimits limits;
   std::string why;
@@ -180,7 +180,7 @@ struct World::Impl {
   std::unique_ptr<MpiLifetime> lifetime;  ///< null where MPI is the caller's; outlives what uses MPI
   std::shared_ptr<Engine> engine;
   std::optional<Communicator> communicator;
-  mpi::Communicator ending;  ///< for all_fail, which interrupts whatever else is in flight
+  mpi::Communicator ending;  ///< for all_fail, whatever else is in flight
   int cores = 1;
   CoreShare share;
   int exceptions_before = std::uncaught_exceptions();

@@ -159,7 +159,7 @@ void require_usable(const Tensor& tensor, std::string_view name) {
   if (tensor.data() == nullptr && tensor.desc().count() > 0) throw InputError(quoted + " has no memory");
 }
 
-/// Runs `check`, which throws for arguments that cannot be.
+/// Runs `check`, which throws for arguments that cannot work.
 template <class Check>
 void check_call(CoordinatorLoop& loop, std::string_view name, const Check& check) {
   try {

@@ -1,6 +1,6 @@
-// Each measurement is short and taken many times, in turns with what it is compared with. With buffers that are
-// rewritten each call is timed by itself, and the median counts. Else the best measurement counts, because whatever
-// disturbs can only slow down; medians are kept too.
+// Each measurement is short and taken many times, in turns with the other contenders. If buffers are rewritten, each
+// call is timed by itself, and the median counts. Otherwise the best measurement counts, because a disturbance can only
+// slow a call down; medians are kept too.
 #include "allreduce_bench/bench.hpp"
 
 #include <mpi.h>
@@ -48,7 +48,7 @@ double time(const Communicator& communicator, int count, const std::function<voi
   return *std::max_element(times.begin(), times.end());
 }
 
-/// The slowest rank's, call by call.
+/// The slowest rank's time of each call.
 std::vector<double> slowest(Communicator all, std::vector<double> mine) {
   all.allreduce(Tensor(std::span(mine)), ReduceOp::maximum);
   return mine;
@@ -178,7 +178,7 @@ double Bench::take_turn(Contender& contender) {
   return contender.repetitions * contender.times.back();
 }
 
-/// Call by call, the slowest rank's microseconds.
+/// Microseconds of each call on the slowest rank.
 std::vector<double> Bench::time_rewritten(Contender& contender, int count) {
   std::vector<double> times;
   for (int i = 0; i < count; ++i) {

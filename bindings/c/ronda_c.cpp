@@ -83,7 +83,7 @@ std::string name_or(const char* name, const std::string& what, const Tensor& ten
   return what + " of " + std::string(ronda::name_of(tensor.dtype())) + " " + tensor.shape().text();
 }
 
-/// What `make` makes of a call's arguments. Where it throws, the call with this name has failed on this rank.
+/// Converts a call's arguments by `make`. If it throws, the call with this name has failed on this rank.
 template <class Make>
 auto checked(ronda_group* group, const char* name, const Make& make) {
   try {

@@ -56,7 +56,7 @@ bool has_steady_counter() noexcept {
 #endif
 }
 
-/// The number of the table of processes that this one lives in; empty where the system does not give it.
+/// Number of this process's PID namespace; empty if the system does not give it.
 std::string process_table() {
   std::error_code error;
   const std::string link = fs::read_symlink("/proc/self/ns/pid", error);  // pid:[4026531836]
@@ -65,9 +65,9 @@ std::string process_table() {
   return number;
 }
 
-/// What the launcher calls this job: the same for its ranks on this host, another for the next job. Launchers make the
-/// name from their process's number, which those of several containers on one /dev/shm may share; the table of
-/// processes tells them apart.
+/// The launcher's name for this job: the same for its ranks on this host, another for the next job. Launchers make it
+/// from their process number, which may be the same in several containers on one /dev/shm, so the name includes the PID
+/// namespace.
 std::string job_name() {
   std::string name;
   for (const char* variable : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"})
@@ -286,7 +286,7 @@ void* Recorder::take_memory() {
   refuse<ResourceError>("cannot take memory for");
 }
 
-/// Whether the path still leads to this record, and not to another job's of the same name.
+/// Whether the path still leads to this record, not to one of another job with the same name.
 bool Recorder::is_own_file() const noexcept {
   struct stat own {
   }, there{};

@@ -23,7 +23,7 @@ constexpr double patience_on_a_host = silence, patience_across_hosts = 3;
 constexpr double grace = 3;
 /// A launcher takes its time to start a process, which others are not to be blamed for: so many times the timeout.
 constexpr double late_start = 10;
-/// Seconds for which the launcher may have fewer processes than ranks: it starts one after the other.
+/// Seconds for which the launcher may have fewer processes than ranks, because it starts them one after the other.
 constexpr double incomplete_start = 10;
 constexpr double between_decisions = 0.3;
 /// Seconds between two looks at the neighbours' records, as long as nobody stands still.
@@ -167,8 +167,8 @@ bool Watchdog::look_at_unseen(double now, Door& door) {
   return failure.has_value();
 }
 
-/// A process that has ended before the ranks met never calls MPI_Init, in which the others wait without end. True where
-/// that is so, and the job over.
+/// True if a process ended before the ranks met. It then never calls MPI_Init, where the others wait for it, and the
+/// job is over.
 bool Watchdog::look_at_launcher(double now, Door& door) {
   if (met_ || options_.started_here == 0 || now - counted_at_ < 1) return false;
   counted_at_ = now;

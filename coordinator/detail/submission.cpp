@@ -115,7 +115,7 @@ void SubmissionDesk::note_refused(std::string_view name) {
   ++submission.refused_;
 }
 
-/// Where the last use has failed, it has on all ranks.
+/// Resets the count after a use that failed: it failed on all ranks.
 void SubmissionDesk::forget_refused(Submission& submission) {
   const std::uint64_t last = submission.submitted_;
   if (last == submission.forgotten_at_ || !submission.has_failed(last)) return;

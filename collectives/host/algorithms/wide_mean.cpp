@@ -20,7 +20,7 @@ void with_integers(const Elements& data, const Body& body) {
   }
 }
 
-/// Of `ranks` times the quotient, and the remainder: towards zero.
+/// Divides `ranks` · `quotient` + `remainder` by `ranks`, rounded towards zero.
 std::int64_t mean_of(std::int64_t quotient, std::int64_t remainder, std::int64_t ranks) {
   const std::int64_t mean = quotient + remainder / ranks, rest = remainder % ranks;
   if (mean > 0 && rest < 0) return mean - 1;
