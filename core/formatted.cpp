@@ -17,7 +17,7 @@ locale_t classic() noexcept {
 }
 
 int print_classic(std::span<char> buffer, const char* format, std::va_list arguments) {
-  const locale_t before = ::uselocale(classic());  // of this thread
+  const locale_t before = ::uselocale(classic());  // changes only this thread's
   const int length = std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
   ::uselocale(before);
   return length;

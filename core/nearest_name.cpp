@@ -8,7 +8,7 @@
 namespace ronda {
 namespace {
 
-/// The edit distance of Damerau and Levenshtein, no letter edited twice.
+/// The edit distance of Damerau and Levenshtein, with no letter edited twice.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
@@ -36,7 +36,7 @@ std::string initials_of(std::string_view name) {
 }  // namespace
 
 std::string nearest_name(std::string_view given, const std::vector<std::string>& names) {
-  constexpr std::size_t longest = 64;  // of a name; whatever else was given is none
+  constexpr std::size_t longest = 64;  // a longer text is not a name
   if (given.size() > longest) return {};
   const std::string word = lower_case(std::string(given));
   std::string nearest;

@@ -35,7 +35,7 @@ namespace {
 /// The largest team that OpenMP grants the calling thread.
 struct TeamLimit {
   int threads;
-  std::string setting;  ///< that limits it
+  std::string setting;  ///< the variable that limits it
 };
 TeamLimit team_limit() {
   if (omp_get_active_level() < omp_get_max_active_levels())
@@ -52,14 +52,14 @@ void require_granted(int threads) {
                      ".threads = " + std::to_string(limit.threads));
 }
 
-/// The first number of OMP_NUM_THREADS, which has one for each level of nested regions; 0 where it has none.
+/// The first number of OMP_NUM_THREADS, which has one for each level of nested regions; 0 without a number.
 int threads_of_environment() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   const long threads = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
   return threads > 0 && threads < 1 << 20 ? static_cast<int>(threads) : 0;
 }
 
-/// The arguments of the dynamic loader, if that was started with the program: it hides them from main.
+/// The arguments of the dynamic loader, if the program was started through it: main does not get them.
 std::vector<std::string> loader_arguments(char** arguments) {
   std::ifstream file("/proc/self/cmdline");
   std::vector<std::string> words;

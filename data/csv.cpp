@@ -102,7 +102,7 @@ std::optional<double> number_in(std::string_view field) {
   return number;
 }
 
-/// Whether it is a number but for a decimal comma.
+/// Whether the field is a number with a decimal comma.
 bool has_a_comma(std::string_view field) {
   std::string with_point(field);
   std::ranges::replace(with_point, ',', '.');
@@ -144,7 +144,7 @@ FirstLine kind_of(const std::vector<std::string>& first) {
   return counts ? FirstLine::counting_numbers : FirstLine::numbers;
 }
 
-/// A first line of one field that has other separators is taken for a table of another kind.
+/// Throws if the first line has one field and contains another separator.
 void check_separator(const std::string& first, char separator, const CsvReader& reader) {
   for (const char other : {';', '\t', '|', ','})
     if (const auto count = std::ranges::count(first, other); other != separator && count > 0) {
@@ -155,8 +155,8 @@ void check_separator(const std::string& first, char separator, const CsvReader& 
     }
 }
 
-/// The rows' index, as pandas writes it: a column without a name, or with the name that pandas gives such a column,
-/// that counts the rows from 0.
+/// Whether the first column is an index written by pandas: without a name, or with pandas' name for such a column, and
+/// counting the rows from 0.
 bool counts_rows(const CsvTable& table) {
   if (table.columns.size() < 2 || table.rows() < 2) return false;
   if (!table.columns.front().empty() && table.columns.front() != "Unnamed: 0") return false;

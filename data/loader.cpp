@@ -61,7 +61,7 @@ class Assembler {
   }
 
  private:
-  /// Those that the dataset has written.
+  /// Checks the weights that the dataset has written.
   void check_weights(const Batch& batch) const {
     const auto weights = batch.weights().as<const float>().first(batch.real());
     const auto sound = [](float weight) {  // NaN is not

@@ -9,9 +9,9 @@
 namespace ronda {
 namespace {
 
-constexpr int gzip_window = 16 + MAX_WBITS;  // zlib: of gzip, with its header and sum
+constexpr int gzip_window = 16 + MAX_WBITS;  // in zlib this means gzip, with its header and sum
 
-/// Two bytes a character, of which one is 0 in what letters and numbers begin with.
+/// Two bytes per character, one of them 0 for a letter or digit at the beginning; or a byte order mark.
 bool is_utf16(std::string_view text) {
   return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
          (text.size() >= 2 && (text[0] == '\0') != (text[1] == '\0'));
@@ -84,7 +84,7 @@ bool GzipFile::next_member() {
   }
   if (stream_.avail_in == 0) return false;
   if (padded) throw broken("something stands behind zeros at its end");
-  inflateReset(&stream_);  // whose header check refuses what is no member
+  inflateReset(&stream_);  // its header check refuses other bytes
   in_member_ = true;
   return true;
 }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 bool is_read(const std::string& ending) { return ending == ".jpg" || ending == ".jpeg" || ending == ".png"; }
 
-/// Pictures of formats that are not read.
+/// Whether files with this ending are pictures in a format that is not read.
 bool is_passed_over(const std::string& ending) {
   constexpr std::array<std::string_view, 14> formats{".webp", ".bmp", ".tif", ".tiff", ".gif",  ".jfif", ".jpe",
                                                      ".jp2",  ".ppm", ".pgm", ".avif", ".heic", ".heif", ".jxl"};
@@ -40,7 +40,7 @@ bool is_file_or_dangling(const fs::directory_entry& entry) {
   return entry.is_regular_file() || (entry.is_symlink() && !entry.exists());
 }
 
-/// A folder, by whatever path it is reached.
+/// Identifies a folder, independent of its path.
 using FolderId = std::pair<dev_t, ino_t>;
 
 FolderId id_of(const fs::path& folder) {
@@ -54,11 +54,11 @@ FolderId id_of(const fs::path& folder) {
 struct Search {
   std::set<FolderId> seen;  ///< folders that are not entered (again)
   std::map<std::string, std::size_t>& passed_over;
-  std::vector<std::pair<std::string, std::string>> found = {};  ///< by their folder and name
+  std::vector<std::pair<std::string, std::string>> found = {};  ///< folder and name of each picture
 
   void in(const fs::path& folder) {
     std::vector<fs::directory_entry> entries{fs::directory_iterator(folder), fs::directory_iterator()};
-    std::ranges::sort(entries);  // which of two links to a folder is followed
+    std::ranges::sort(entries);  // so that always the same of two links to a folder is followed
     for (const auto& entry : entries) {
       const std::string ending = lower_case(entry.path().extension().string());
       std::error_code dangling;
@@ -80,7 +80,7 @@ PictureList::PictureList(const fs::path& folder_with_classes) : folder(folder_wi
     classes = subfolders_of(folder);
     note_data_file(folder);
     if (classes.empty()) throw InputError(folder.string() + ": expected a subfolder a class, found none");
-    std::set<FolderId> seen{id_of(folder)};  // a link to it, or to another class, has no pictures of this class
+    std::set<FolderId> seen{id_of(folder)};  // links to it, or to another class, are not followed
     for (const std::string& name : classes) seen.insert(id_of(folder / name));
     for (std::size_t label = 0; label < classes.size(); ++label) add_class(label, seen);
   } catch (const fs::filesystem_error& error) {

@@ -49,8 +49,8 @@ void hear(j_common_ptr decoder, int level) {
 
 void print_nothing(j_common_ptr) {}
 
-/// Writes pixels of cyan, magenta, yellow and black as red, green and blue. 255 is no ink, as Adobe's programs write
-/// it; also without Adobe's marker, which tools strip from files: browsers and Pillow read them so.
+/// Converts pixels of cyan, magenta, yellow and black to red, green and blue. 255 is no ink, as Adobe's programs write
+/// it, also in files without Adobe's marker, which some tools remove: browsers and Pillow read them alike.
 void write_rgb(const std::uint8_t* inks, JDIMENSION width, std::uint8_t* rgb) {
   for (; width > 0; --width, inks += 4)
     for (int c = 0; c < 3; ++c) *rgb++ = static_cast<std::uint8_t>(inks[c] * inks[3] / 255);
