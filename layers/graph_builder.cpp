@@ -32,7 +32,7 @@ void require_parameters_are_read(const Graph& graph) {
                    " has no part in the model's output, so nothing would train it; leave its layer out");
 }
 
-/// Files have texts in UTF-8.
+/// Throws if the name is not UTF-8, which files require.
 std::string name_in_files(const std::string& layer, std::string_view suffix) {
   std::string name = layer + "." + std::string(suffix);
   if (!is_utf8(name))

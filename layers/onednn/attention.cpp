@@ -37,9 +37,9 @@ using Lanes = std::integral_constant<std::int64_t, lanes>;
   return whole;
 }
 
-/// What makes probabilities of a row of scores: exp(scale · (score − largest)) · inverse. Backward takes the same two
-/// numbers, so it finds the same probabilities: the logarithm of the sum, one number, has a rounding error as large as
-/// that of the scores, which exp would make a factor of.
+/// Two numbers that turn a row of scores into probabilities: exp(scale · (score − largest)) · inverse. Backward uses
+/// the same two, so it gets the same probabilities. (One number, the logarithm of the sum, has a rounding error as
+/// large as that of the scores, which exp turns into a factor.)
 struct RowSoftmax {
   float largest, inverse;
 };
@@ -70,9 +70,9 @@ RONDA_MULTIVERSION void multiply_row(float* __restrict row, const float* __restr
   for (std::int64_t i = 0; i < count; ++i) row[i] *= factors[i];
 }
 
-/// Scores become probabilities again, and the probabilities' gradients the scores'. The mean of the probabilities'
-/// gradients is summed from the same numbers that it is subtracted from: where one key has all of the probability, the
-/// difference is exactly 0.
+/// Turns scores into probabilities again, and the probabilities' gradients into the scores'. The mean of the
+/// probabilities' gradients is a sum of the same numbers that it is subtracted from: if one key has all of the
+/// probability, the difference is exactly 0.
 RONDA_MULTIVERSION void score_gradients(float* __restrict scores, float* __restrict gradients, std::int64_t keys,
                                         float scale, const RowSoftmax& row) {
   const std::int64_t whole = fill_up(scores, keys);

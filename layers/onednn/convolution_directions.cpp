@@ -44,11 +44,11 @@ bool is_broken(const dnnl::convolution_backward_weights::primitive_desc& descrip
          !is_in_blocks(description.src_desc());
 }
 
-/// Whether the roundings of a tile's other inputs are left where all inputs of an output are 0: so the library's
-/// Winograd computes gradients of weights alone.
+/// Whether an output with all its inputs 0 has roundings of its tile's other inputs. So the library's Winograd computes
+/// only gradients of weights.
 bool leaves_roundings(const ConvolutionWay& way) { return way.algorithm == dnnl::algorithm::convolution_winograd; }
 
-/// Whether no element of a kernel of stride 1 meets padding alone: then its gradient is 0.
+/// Whether every element of a kernel of stride 1 meets an input, not only padding, where its gradient is 0.
 bool every_tap_meets_inputs(const ConvolutionProblem& spec) {
   const Shape in = spec.input.shape, out = convolution_output(spec);
   return out[1] > spec.padding.height && spec.kernel.height - 1 - spec.padding.height < in[1] &&
@@ -60,7 +60,7 @@ struct Pixels {
   std::int64_t top, left, height, width;
 };
 
-/// Copies some pixels of a sample's images, and zeros for those outside.
+/// Copies some pixels of a sample's images, and zeros for pixels outside.
 void copy_pixels(const Images& images, const float* sample, const Pixels& pixels, float* to) {
   const std::int64_t begin = std::clamp<std::int64_t>(-pixels.left, 0, pixels.width),
                      end = std::clamp<std::int64_t>(images.width - pixels.left, begin, pixels.width);
@@ -142,7 +142,7 @@ ConvolutionDirections::Part ConvolutionDirections::part_of_samples(std::int64_t 
   return {part(spec_.input.shape), part(output_shape_), window_};
 }
 
-/// All padding is among the inputs.
+/// A part without padding of its own: its inputs contain the padding.
 ConvolutionDirections::Part ConvolutionDirections::part_of_pixels() const {
   const auto inputs = [](std::int64_t outputs, std::int64_t kernel, std::int64_t stride, std::int64_t dilation) {
     return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
@@ -157,8 +157,8 @@ ConvolutionDirections::Part ConvolutionDirections::part_of_pixels() const {
   return result;
 }
 
-/// The library adds up all positions of all samples in one float32 sum for each weight: so, in float32, it is given
-/// parts of the samples, and of large images copies of some pixels.
+/// The library adds up all positions of all samples in one float32 sum for each weight. So float32 is computed in
+/// parts: some samples, or copies of some pixels of a large image.
 void ConvolutionDirections::choose_backward_weights(Picker& picker, const std::string& layouts,
                                                     const std::function<void()>& spreading) {
   const std::int64_t samples = spec_.input.shape[0], positions = output_shape_[1] * output_shape_[2];
@@ -209,7 +209,7 @@ void ConvolutionDirections::write_weight_gradient(const std::byte* x, const std:
                });
 }
 
-/// The gradient of some pixels of a sample, which are copied: they do not lie together.
+/// The gradient of some pixels of a sample, which are copied because they are not contiguous.
 void ConvolutionDirections::run_pixels(std::int64_t part, const float* x, const float* dz, float* dw,
                                        std::byte* scratch) const {
   const Images in = images_of(spec_.input).value(), out = images_of(output).value();

@@ -37,8 +37,8 @@ struct Direction {
   }
 };
 
-/// Weight gradients are sums over the rows of the batch. Every product adds up its rows in one float32 sum for each
-/// weight, so it is made for a part of them, and once more for the rest.
+/// The parts of the batch's rows that weight gradients are summed over. A product adds up its rows in one float32 sum
+/// for each weight, so one product is made for a part of the rows, and another for the rest.
 class RowParts {
  public:
   explicit RowParts(const DenseMatrices& m)
@@ -51,7 +51,7 @@ class RowParts {
   [[nodiscard]] const DenseMatrices& part() const { return part_; }
   [[nodiscard]] const DenseMatrices& rest() const { return rest_; }
 
-  /// @param weight_bytes  of the gradient, in its layout
+  /// @param weight_bytes  bytes of the gradient, in its layout
   [[nodiscard]] std::size_t scratch_bytes(std::size_t weight_bytes) const { return parts_.scratch_bytes(weight_bytes); }
   /// @param run  (whether it is the rest, x, dz, dw, scratch): writes the gradient of a part's rows
   template <class Run>
@@ -81,8 +81,8 @@ struct LibraryProducts final : DenseProducts {
   std::size_t weight_bytes;
   RowParts parts;
   Direction forwards, backwards_weights, rest_of_weights,
-      backwards_data;   ///< all but the first empty where nobody needs them
-  Direction evaluates;  ///< instead of `forwards` by Strassen; else empty
+      backwards_data;   ///< empty if not needed, except `forwards`
+  Direction evaluates;  ///< for tests and predictions if `forwards` is Strassen's; otherwise empty
   std::string names;
 
   LibraryProducts(const DenseMatrices& m, int thread_count, const memory::desc& weight, std::string name)
@@ -163,7 +163,7 @@ class PanelProducts final : public DenseProducts {
   RowParts parts_;
   Panels panels_;
   std::size_t weight_bytes_;
-  Panels part_, rest_;  ///< for weight gradients of a part of the rows
+  Panels part_, rest_;  ///< for weight gradients of a part of the rows, and of the rest
 };
 
 /// The library's inner product, with weights in a given layout or (`any`) in the one it likes best.

@@ -345,7 +345,7 @@ void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint
   const auto numbers = static_cast<std::size_t>(sixteens_ * weights_of_sixteen_);
   std::fill_n(scratch + sums_offset_, workers * sums_bytes_, std::byte{0});
   std::fill_n(totals(scratch, 0), workers * numbers, 0.0);
-  // A block of some hundred windows is summed up in float32: some samples, or some rows of one.
+  // A block of some hundred windows is summed in float32: some samples, or some rows of one.
   constexpr std::int64_t windows_of_block = 256;
   const std::int64_t rows = std::clamp<std::int64_t>(windows_of_block / std::max<std::int64_t>(windows_.width, 1), 1,
                                                      std::max<std::int64_t>(windows_.height, 1));
@@ -371,8 +371,8 @@ void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint
   to_parameter_.run(std::array<void*, 2>{sums, dw});
 }
 
-/// Adds what some rows of a sample's windows give the weights of all channels.
-/// @param dy, winners  of the first row, of the first channels
+/// Adds the weight gradients of some rows of a sample's windows, for all channels.
+/// @param dy, winners  at the first row, for the first channels
 template <LayerNumber T>
 void FusedConvolution::add_windows(const Windows& windows, const float* x, const T* dy, const std::uint8_t* winners,
                                    float* sums, std::byte* of_patches) const {
@@ -397,7 +397,7 @@ FusedConvolution::Windows FusedConvolution::rows_of_windows(std::int64_t rows) c
   return windows;
 }
 
-/// Where a row of a sample's windows starts, of the first channels.
+/// Offset of a row of a sample's windows, for the first channels.
 std::int64_t FusedConvolution::output_row(std::int64_t sample, std::int64_t row) const {
   return output_at(sample, 0) + row * pooled_.width * pooled_.lanes;
 }

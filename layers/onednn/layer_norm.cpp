@@ -30,7 +30,7 @@ struct Factors {
   return lanes[0];
 }
 
-/// Elements of a row whose sum is made in lanes of float32, each of a block.
+/// Elements of a row that are summed in float32 lanes; each lane sums a block.
 constexpr std::int64_t row_block = 16 * sum_block;
 
 /// The sum of term(0) … term(width - 1): in two times sixteen lanes, on every processor, so equal bits everywhere.
@@ -234,7 +234,7 @@ class LayerNormalization final : public Operation {
   [[nodiscard]] double* sums(std::size_t worker, std::size_t index) const {
     return reinterpret_cast<double*>(memory_.scratch) + (2 * worker + index) * static_cast<std::size_t>(rows_.width);
   }
-  /// Behind them: a worker's sums of a block of rows, for both parameters.
+  /// A worker's sums of a block of rows, for both parameters; they follow `sums`.
   [[nodiscard]] float* block_of(std::size_t worker) const {
     return reinterpret_cast<float*>(sums(static_cast<std::size_t>(threads_), 0)) +
            2 * worker * static_cast<std::size_t>(rows_.width);

@@ -18,7 +18,7 @@ constexpr std::int64_t most_quarter = 128;
 /// A tile's start where nothing is added.
 constexpr std::array<float, strassen::tile_columns> no_start{};
 
-/// Whether a line of a factor has nothing but zeros.
+/// Whether a line of a factor is all zeros.
 bool is_zero(const float* factor, Strassen::Strides strides, std::int64_t line, std::int64_t depth) {
   const float* const first = factor + line * strides.line;
   for (std::int64_t k = 0; k < depth; ++k)
@@ -148,7 +148,8 @@ void Strassen::run(const float* a, const float* b, const float* bias, float* c, 
   write_zero_lines(a, b, bias, c);
 }
 
-/// Where a factor's line is 0, c is the bias, without the roundings of the tile's other lines. What is no number stays.
+/// Where a factor's line is 0, sets c to the bias, because the product has roundings of the tile's other lines there.
+/// Numbers that are not finite stay.
 void Strassen::write_zero_lines(const float* a, const float* b, const float* bias, float* c) const {
   const auto write = [&](std::int64_t row, std::int64_t column) {
     float& sum = c[row * columns_ + column];

@@ -119,7 +119,7 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
   parts_offset_ = sums_offset_;
   if (spec.input.dtype != DType::float32)
     parts_offset_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
-  constexpr std::int64_t windows_of_list = 32;  // whose winners are summed up by themselves
+  constexpr std::int64_t windows_of_list = 32;  // each list of winners has a sum of its own
   const std::int64_t lists = (pooled_.positions() + windows_of_list - 1) / windows_of_list;
   parts_ = SumParts::of(input.samples, lists, static_cast<std::int64_t>(weight_bytes_ / sizeof(float)));
   scratch_bytes_ = parts_offset_ + parts_.scratch_bytes(weight_bytes_);
@@ -172,7 +172,7 @@ void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8
                                        std::byte* scratch) {
   float* const sums = weights_of(scratch);
   const auto workers = static_cast<std::size_t>(threads_);
-  // The gradients of some channels of the output, `add(samples, to)` adding up those of some samples.
+  // Sums the gradients of some output channels; `add(samples, to)` adds those of some samples.
   const auto sum_up = [&](Range channels, auto&& add) {
     const std::size_t size = static_cast<std::size_t>(blocks_ * taps_ * vector), count = channels.size() * size;
     float* const more = reinterpret_cast<float*>(scratch + parts_offset_) + channels.begin * size * parts_.levels();

@@ -45,7 +45,7 @@ Winograd::Winograd(const Runtime& runtime, const Loops& loops, const Convolution
   }
   const auto of_convolution = [&](const Tiling& t) { return t.weight_floats() + threads_ * worker_floats(t); };
   const Tiling& t = forward_;
-  constexpr std::int64_t amplified = 4;  // by the transforms: the rounding of a block's sum
+  constexpr std::int64_t amplified = 4;  // the transforms amplify the rounding of a block's sum
   blocks_ = SumParts::of(t.in_one_block ? 1 : (t.tiles() + t.block - 1) / t.block, amplified, t.weight_floats());
   const std::int64_t of_gradients = (1 + static_cast<std::int64_t>(blocks_.levels())) * t.weight_floats() +
                                     t.block * (step_of(t.inputs) + step_of(t.outputs));

@@ -70,7 +70,7 @@ class BatchNormalization final : public Operation {
  private:
   struct Moments {
     double mean, deviation;
-    double count;  ///< of the values that they are of; infinite: running values, which depend on no value of the batch
+    double count;  ///< number of values in mean and variance; infinite for running values, independent of the batch
     [[nodiscard]] double normalized(float x) const { return (x - mean) / deviation; }
   };
 

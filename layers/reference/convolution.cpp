@@ -8,7 +8,7 @@
 namespace ronda::reference {
 namespace {
 
-/// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward. Sums
+/// Convolution, activation and pooling one after the other; intermediate values are kept from forward to backward. Sums
 /// over inputs, rows and pixels are float64.
 class Convolution final : public Operation {
  public:
@@ -143,7 +143,7 @@ class Convolution final : public Operation {
   ConvolutionProblem spec_;
   TensorDesc inner_;  ///< before pooling
   std::size_t masked_offset_ = 0;
-  std::vector<double> sums_;  ///< of the gradients of all weights, and of all biases
+  std::vector<double> sums_;  ///< gradients of all weights, then of all biases
   std::unique_ptr<Operation> pool_;
   Tensor result_, pool_gradient_;
   OperationMemory memory_;

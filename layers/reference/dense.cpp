@@ -110,7 +110,7 @@ class Dense final : public Operation {
 
   DenseProblem spec_;
   std::int64_t batch_ = 0, inputs_ = 0;
-  std::vector<double> sums_;  ///< of one output's weight gradients
+  std::vector<double> sums_;  ///< weight gradients of one output
   OperationMemory memory_;
 };
 

@@ -19,7 +19,7 @@ RONDA_MULTIVERSION void add_scaled(double* sum, float factor, const float* row, 
   for (std::size_t i = 0; i < width; ++i) sum[i] += double{factor * row[i]};
 }
 
-/// Sums, those of a bag and those of a row's gradients, are float64.
+/// Sums over a bag, and over the gradients of a row, are float64.
 class Embedding final : public Operation {
  public:
   Embedding(const TensorDesc& tokens, const EmbeddingSpec& spec)
@@ -106,7 +106,7 @@ class Embedding final : public Operation {
     return count == 0 ? 1.0F : 1.0F / static_cast<float>(count);
   }
 
-  /// Links the uses of each row, in their order. Rows of no weight have no gradient: they are not used.
+  /// Links the uses of each row, in their order. Samples of weight 0 have no gradient and are skipped.
   void list_uses(std::span<const std::int32_t> tokens, const float* weights) {
     for (std::size_t n = samples_; n-- > 0;) {
       if (weights != nullptr && weights[n] == 0) continue;
@@ -135,10 +135,10 @@ class Embedding final : public Operation {
   static constexpr std::int32_t none = -1;
 
   EmbeddingSpec spec_;
-  std::size_t samples_, width_, tokens_;            ///< of a sample
-  std::vector<double> sums_;                        ///< of one row
+  std::size_t samples_, width_, tokens_;            ///< `tokens_` per sample
+  std::vector<double> sums_;                        ///< one row's
   std::vector<float> factors_;                      ///< by sample: factor_of
-  std::vector<std::int32_t> first_use_, next_use_;  ///< by row, by use; `none` behind the last
+  std::vector<std::int32_t> first_use_, next_use_;  ///< by row, by use; `none` after the last
   OperationMemory memory_;
 };
 

@@ -92,7 +92,7 @@ class LayerNormalization final : public Operation {
 
   NormalizedRows rows_;
   float epsilon_;
-  std::vector<double> sums_;  ///< of a parameter's gradients
+  std::vector<double> sums_;  ///< gradients of one parameter
   OperationMemory memory_;
 };
 

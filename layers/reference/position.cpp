@@ -31,7 +31,7 @@ class Position final : public Operation {
     const auto dy = output_gradient.as<const float>();
     const auto gradient = memory_.parameters.front()->gradient.as<float>();
     std::ranges::fill(gradient.subspan(each_), 0.0F);  // positions that no sample has
-    constexpr std::size_t strip = 64;                  // whose sums are float64
+    constexpr std::size_t strip = 64;                  // elements that are summed at a time, in float64
     for (std::size_t first = 0; first < each_; first += strip) {
       const std::size_t count = std::min(strip, each_ - first);
       std::array<double, strip> sums{};

@@ -25,7 +25,7 @@ Softmax softmax_row(std::span<const float> x, std::size_t label, std::span<float
   Softmax row;
   const auto largest = std::max_element(x.begin(), x.end());
   row.max = *largest;
-  double all = 0;  // of many classes
+  double all = 0;  // float64, because classes may be many
   for (std::size_t c = 0; c < x.size(); ++c) all += probability[c] = std::exp(x[c] - row.max);
   const auto sum = static_cast<float>(all);
   row.log_sum = std::log(sum);
