@@ -81,7 +81,7 @@ void CheckpointWriter::make_room(std::uint64_t step) {
   });
 }
 
-/// As many as are left fit beside one that is being written.
+/// From now on keeps as many checkpoints as are left: these fit on the disk with one more being written.
 bool CheckpointWriter::remove_one() {
   const auto removed = remove_oldest(directory_);
   if (!removed) return false;

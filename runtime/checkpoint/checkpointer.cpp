@@ -139,11 +139,11 @@ void Checkpointer::settle(bool failed) {
   writer_->forget_part();
 }
 
-/// Some parts could not be written. Where that is for lack of room, removes the oldest checkpoint and writes all parts
-/// again, as long as one is left that may go; the training waits meanwhile. False: the checkpoint is dropped.
+/// Call after some parts could not be written. If the disk was full, removes the oldest checkpoint and writes all parts
+/// again, as long as a checkpoint may be removed; the training waits meanwhile. False: the checkpoint is dropped.
 bool Checkpointer::write_in_freed_room() {
   auto failures = failures_of_parts();
-  hear_of_publication();  // the one before is over
+  hear_of_publication();  // the last publication has ended
   while (parts_lack_room()) {
     writer_->make_room(manifest_.step);
     if (!std::ranges::all_of(failures_of_parts(), &std::string::empty)) break;
@@ -161,14 +161,14 @@ bool Checkpointer::write_in_freed_room() {
   return false;
 }
 
-/// Waits for all ranks' parts. Why they could not be written, by rank; empty for those that were.
+/// Waits for all ranks' parts. Returns why each could not be written, by rank; empty for written parts.
 std::vector<std::string> Checkpointer::failures_of_parts() {
   wait_for_all([&] { return writer_->part() != CheckpointWriter::Outcome::running; });
   return communicator_.gather_texts(writer_->part() == CheckpointWriter::Outcome::failed ? writer_->part_failure()
                                                                                          : "");
 }
 
-/// Whether nothing else keeps ranks from writing their parts.
+/// Whether a full disk is the only reason that parts were not written.
 bool Checkpointer::parts_lack_room() {
   const bool otherwise = writer_->part() == CheckpointWriter::Outcome::failed && !writer_->part_lacks_room();
   return std::ranges::all_of(communicator_.gather_texts(otherwise ? "otherwise" : ""), &std::string::empty);

@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_links = 40;  // as the system has it
+constexpr int most_links = 40;  // the system's limit
 
-/// The place that `path` leads to: absolute, through all links, also one whose target does not exist yet.
+/// The absolute place that `path` leads to, through all links, even to a target that does not exist yet.
 fs::path place_of(const fs::path& path) {
   std::error_code ignored;
   fs::path place = path;
@@ -28,7 +28,7 @@ bool is_same(const fs::path& place, const fs::path& other) {
   return place == other || fs::equivalent(place, other, ignored);
 }
 
-/// `place` is `folder`, or lies somewhere in it.
+/// Whether `place` is `folder`, or lies in it at any depth.
 bool is_within(fs::path place, const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) return false;
@@ -37,7 +37,7 @@ bool is_within(fs::path place, const fs::path& folder) {
   return false;
 }
 
-/// A pipe or a device takes any number of outputs, and replaces nothing.
+/// Whether the path is a pipe or a device: it takes any number of outputs, and nothing is overwritten.
 bool is_special(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -62,7 +62,7 @@ void require_no_input(const Output& output, const fs::path& place, const std::ve
   }
 }
 
-/// Of a folder of checkpoints: those that are there, the best model, and files that a run keeps while it saves.
+/// Whether Ronda uses this name in a folder of checkpoints: a checkpoint, the best model, or a file of a running save.
 bool is_name_of_checkpoints(const std::string& name) {
   return name.starts_with("step-") || name.starts_with("best-step-") || name == ".lock" || name.starts_with(".step-") ||
          name.starts_with(".token-");

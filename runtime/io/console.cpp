@@ -137,7 +137,7 @@ void Console::on_step(const StepReport& report) {
   draw_bar(report);
 }
 
-/// An epoch's last step has the table's line.
+/// An epoch's last step has no log line: the table has one.
 bool Console::is_log_due(const StepReport& report) const {
   if (report.step_in_epoch == report.steps_in_epoch) return false;
   const LogInterval& every = options_.log_every;

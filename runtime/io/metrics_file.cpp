@@ -206,7 +206,7 @@ void MetricsFile::write_buffer() {
   write({buffer_.data(), std::exchange(used_, 0)});
 }
 
-/// What was written of lines that do not fit is cut off: the file has whole lines.
+/// If the lines do not fit on the disk, cuts off the incomplete one: the file has whole lines.
 void MetricsFile::write(std::string_view text) {
   struct stat before {};
   const bool known = regular_ && ::fstat(file_->number(), &before) == 0;

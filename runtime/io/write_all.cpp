@@ -9,7 +9,7 @@
 namespace ronda {
 namespace {
 
-/// Keeps SIGXFSZ, which a write sends to the thread that made it, from this thread.
+/// Blocks SIGXFSZ, which a write sends to its own thread, in this thread.
 class SizeSignalHeld {
  public:
   SizeSignalHeld() noexcept {

@@ -84,8 +84,8 @@ void MirroredStrategy::check_memory() const {
   });
 }
 
-/// What --strategy sharded, which divides what mirrored ranks have alike, would need for the same batch: a remedy where
-/// that is within the limit, as planned with it; empty where it is not, or not possible.
+/// Suggests --strategy sharded, with the memory that it needs for the same batch, if it fits the limit: it divides
+/// values that mirrored ranks duplicate. Empty if it does not fit or is not possible.
 std::string MirroredStrategy::sharding_that_fits() const {
   if (communicator_.size() == 1 || options_.divide_states || options_.servers > 0 || options_.local_sgd) return {};
   MirroredOptions sharded = options_;

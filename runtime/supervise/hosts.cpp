@@ -34,8 +34,8 @@ int whole_number(std::string_view text, const std::string& where) {
   return number;
 }
 
-/// Names go to ssh, srun and mpirun, for which a word that begins with '-' is an option. A colon belongs to an IPv6
-/// address.
+/// Names are arguments of ssh, srun and mpirun, where a word that begins with '-' is an option. A colon belongs to an
+/// IPv6 address.
 std::string checked_name(std::string_view text, const std::string& where) {
   std::string_view name = text;
   if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
@@ -93,13 +93,13 @@ void split(std::string_view text, char separator, const See& see) {
   }
 }
 
-/// Without the blanks around '=': `slots = 2` becomes `slots=2`.
+/// Removes the blanks around '=': `slots = 2` becomes `slots=2`.
 std::string with_joined_settings(const std::string& line) {
   static const std::regex equals("[ \\t]*=[ \\t]*");
   return std::regex_replace(line, equals, "=");
 }
 
-/// One of a hostfile's KEY=N; Open MPI has several names for the same.
+/// Reads a KEY=N of a hostfile; Open MPI has several names for the same key.
 void read_setting(std::string_view word, Host& host, const std::string& where) {
   const std::size_t equals = std::min(word.find('='), word.size());
   std::string key(word.substr(0, equals));

@@ -101,7 +101,7 @@ std::optional<std::vector<Host>> Supervisor::enough_hosts() {
   for (bool told = false; !stopping_; told = true) {
     RollCall roll_call(options_.agent, options_.hosts, options_.patience);
     while (!roll_call.over() && !stopping_) heed(inbox_.wait(tick), nullptr);
-    heed(inbox_.wait(0), nullptr);  // signals that came before this process looked for any
+    heed(inbox_.wait(0), nullptr);  // signals that arrived before the first wait
     if (stopping_) break;
     const auto present = roll_call.present();
     if (slots_of(present) >= options_.min_ranks) return present;
@@ -117,7 +117,8 @@ std::optional<std::vector<Host>> Supervisor::enough_hosts() {
   return std::nullopt;
 }
 
-/// Whether it starts anything on hosts that answer: a program that ends at once. One that hangs counts as working.
+/// Whether the launcher can start a program that ends at once on hosts that answer. A launcher that hangs counts as
+/// working.
 bool Supervisor::launcher_works(const std::vector<Host>& hosts) {
   std::vector<std::string> command = options_.launcher;
   command.insert(command.end(), {"-n", "1", "--host", list_of(std::span(hosts).first(1)), "true"});
@@ -177,8 +178,8 @@ Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>&
   return Ending::failed;
 }
 
-/// Whether a job that was asked to save and ended otherwise than it should has still lost no step: it has written a
-/// checkpoint since, or the request itself ended it, because its ranks had not begun.
+/// Whether a job that was asked to save, and ended with another status, has lost no step: it has written a checkpoint
+/// since, or the request itself ended it, because its ranks had not begun.
 bool Supervisor::lost_nothing(int status) const {
   if (!stopping_ && !making_way_) return false;
   return (status == 128 + SIGUSR1 && leave_until_ == 0) || newest_checkpoint() != saved_before_;
@@ -227,8 +228,8 @@ void Supervisor::heed(StopRequest request, ChildProcess* job) {
   ask_to_save(*job);
 }
 
-/// mpirun passes the signal on to its ranks, and drops it while it starts them: so it is sent again and again. Ranks
-/// heed the first.
+/// mpirun forwards the signal to its ranks, but drops it while it starts them: so it is sent repeatedly. Ranks handle
+/// the first one.
 void Supervisor::ask_to_save(ChildProcess& job) {
   if (ask_again_ == 0) {
     save_until_ = steady_seconds() + options_.grace;

@@ -8,7 +8,7 @@
 namespace ronda {
 namespace {
 
-/// Writes what happens to a file, until that cannot be written any more: the training is worth more than its record.
+/// Writes events to a file until a write fails: the training continues without it.
 class OptionalFile final : public EventSink {
  public:
   OptionalFile(std::unique_ptr<EventSink> file, EventSink& warned) : file_(std::move(file)), warned_(warned) {}

@@ -51,7 +51,7 @@ void restore_states(const Resumption& resumption, const TrainingOptions& options
   if (decay == theirs.end() || decay->second == "0") strategy.state().restart_average();  // it has none to go on with
 }
 
-/// Throws InputError for numbers that no training writes.
+/// Throws InputError for numbers that no training would write.
 EpochBatches batches_of(const Resumption& resumption, std::uint64_t steps_per_epoch) {
   const auto& [done, skipped] = std::tie(resumption.manifest.step_in_epoch, resumption.manifest.skipped_batches);
   const std::uint64_t end = std::min(done, steps_per_epoch) + skipped.size();
@@ -65,8 +65,8 @@ EpochBatches batches_of(const Resumption& resumption, std::uint64_t steps_per_ep
   return {done, skipped};
 }
 
-/// The same epoch in batches of another size. A batch is left to take if no sample of it is done.
-/// @param left_out  samples that are not done, and in no such batch
+/// The same epoch in batches of another size. Batches without a done sample remain to be taken.
+/// @param left_out  number of samples that are not done and in no remaining batch
 EpochBatches rebatched(const EpochBatches& theirs, std::uint64_t their_batch, const BatchPlan& plan,
                        std::uint64_t& left_out) {
   const std::uint64_t size = plan.size(), batch = plan.global_batch(), steps = plan.steps_per_epoch();
@@ -82,7 +82,7 @@ EpochBatches rebatched(const EpochBatches& theirs, std::uint64_t their_batch, co
   const std::uint64_t their_steps = (size + their_batch - 1) / their_batch;
   add(std::min(size, std::min(theirs.taken() + theirs.skipped().size(), their_steps) * their_batch), size);
   std::vector<std::uint64_t> skipped;
-  std::uint64_t end = steps;  // one after the last batch that has a sample which is done
+  std::uint64_t end = steps;  // one after the last batch with a done sample
   for (const auto& [from, to] : undone) {
     const std::uint64_t first = (from + batch - 1) / batch, last = to == size ? steps : to / batch;
     left_out += first < last ? first * batch - from + (to == size ? 0 : to - last * batch) : to - from;
@@ -111,7 +111,7 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
   const std::uint64_t their_batch = global_batch_of(resumption);
   progress.batches = batches_of(resumption, (plan.size() + their_batch - 1) / their_batch);
   if (their_batch != plan.global_batch()) {
-    // Steps are others now: what counts is which samples of the epoch are done.
+    // Steps have other samples now, so progress is counted by the samples of the epoch that are done.
     std::uint64_t left_out = 0;
     progress.batches = rebatched(progress.batches, their_batch, plan, left_out);
     if (left_out > 0)

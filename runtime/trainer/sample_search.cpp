@@ -16,7 +16,7 @@ std::span<const T> row_of(const Tensor& field, std::size_t row) {
   return values.subspan(row * elements, elements);
 }
 
-/// By the number that it has in the data that a part was taken of.
+/// The sample's number in the whole data that `data` is a part of.
 std::uint64_t number_in_whole(const Dataset* data, std::uint64_t sample) {
   while (const auto* part = dynamic_cast<const DatasetPart*>(data)) {
     sample = part->number(sample);

@@ -46,7 +46,7 @@ void check_fields(const Dataset& train, const Dataset& test) {
   }
 }
 
-/// For images whose channels seem to come first, as PyTorch has them; empty for others.
+/// A warning if the images' channels seem to come first, as in PyTorch; otherwise empty.
 std::string order_warning(const Dataset& data) {
   const auto input = std::ranges::find(data.fields(), "input", &Field::name);
   if (input == data.fields().end() || input->shape.rank() != 3) return {};
@@ -101,7 +101,7 @@ class AtEnd {
   Work work_;
 };
 
-/// The last of all: throws ResourceError, agreed, that names each result that is not there.
+/// Called last: throws ResourceError, agreed, that names each missing result.
 void require_written(const Results& results, const Saving* saving) {
   std::vector<std::string> failures = results.failures();
   if (const std::string failure = saving == nullptr ? "" : saving->failure(); !failure.empty())
@@ -199,7 +199,7 @@ TrainingSetup Trainer::prepare(const FitData& data) {
   return setup;
 }
 
-/// Behind the lock of the checkpoints' folder, which waits for a run that is about to end.
+/// Called after the checkpoints' folder is locked: the lock waits for a run that is about to end.
 void Trainer::open_files(const TrainingOptions& options) {
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0 || strategy_) return;

@@ -46,7 +46,7 @@ std::string value_of(const Option& option, const std::optional<T>& value) {
   return value ? text_of(*value) : std::string(option.unset);
 }
 
-/// By the options' names.
+/// The options' values, by name.
 std::map<std::string_view, std::string> values_of(const TrainingOptions& options) {
   std::map<std::string_view, std::string> values;
   visit(options, [&](const Option& option, const auto& value, const auto&...) {
@@ -248,7 +248,7 @@ void check_parts(const TrainingOptions& o) {
   if (o.shares != "equal") refuse(".shares = " + o.shares + " gives ranks different micro-batches");
 }
 
-/// Files have texts in UTF-8: found here, and not when a trained model is to be written.
+/// Texts in files must be UTF-8: checked here, before the training, not when the model is written.
 void check_texts(const TrainingOptions& o) {
   const auto require = [](const std::string& what, const std::string& text) {
     if (!is_utf8(text)) throw InputError(what + " = " + printable(text) + " is not UTF-8: give it in UTF-8");

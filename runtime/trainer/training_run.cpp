@@ -129,7 +129,7 @@ void TrainingRun::begin_step() {
   Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0, .place = {}};
   Strategy& strategy = parts_.strategy;
   const std::size_t place = static_cast<std::size_t>(progress().batches.taken()) + in_flight_.size();
-  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());  // by their number in `order_`
+  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());  // a number in `order_`
   if (samples) {
     step.place = order_.batch(*samples);
     seek(progress().current.epoch, *step.place);
@@ -167,7 +167,7 @@ void TrainingRun::compute_step(Begun& step) {
   step.batch = &batch;
 }
 
-/// The other ranks may wait for a batch that takes long.
+/// Allows more time, because other ranks may wait for a batch that takes long to read.
 const Batch& TrainingRun::read_next() {
   const Phase phase(parts_.world.communicator(), Activity::reading);
   return loader_.next();

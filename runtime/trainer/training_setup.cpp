@@ -44,7 +44,7 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
   setup.epochs = epochs_done + (steps - 1) / steps_per_epoch + 1;
 }
 
-/// Before hours of training, not after.
+/// Checks the outputs before the training, not after.
 void require_outputs(const TrainingOptions& options) {
   const std::vector<Output> outputs = outputs_of(options);
   require_apart(outputs, {options.init, options.resume_from, options.cluster});

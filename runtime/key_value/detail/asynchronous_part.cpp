@@ -8,7 +8,7 @@ namespace ronda {
 AsynchronousPart::AsynchronousPart(ServedTogether& together, const KeyPart& part, std::span<const float> values)
     : ServedPart(together, part, values), pushes_(together.open.size()) {}
 
-/// The open worker with the fewest pushes; `worker` where none has fewer than it.
+/// The open worker with the fewest pushes; `worker` if no other has fewer.
 std::size_t AsynchronousPart::slowest(int worker) const {
   auto slowest = static_cast<std::size_t>(worker);
   for (std::size_t other = 0; other < pushes_.size(); ++other)

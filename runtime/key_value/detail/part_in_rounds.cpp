@@ -53,7 +53,7 @@ bool PartInRounds::end_round() {
   return true;
 }
 
-/// What was pushed ahead to the round of this version is so no longer.
+/// Gradients for the round that begins are no longer pushed ahead.
 void PartInRounds::begin_round() {
   const auto round = rounds_.find(version());
   if (round == rounds_.end()) return;

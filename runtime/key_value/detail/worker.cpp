@@ -238,7 +238,7 @@ void KeyValueWorker::wait_until(FunctionRef<bool()> done) {
   });
 }
 
-/// While this worker waits: to a server that alone can make it continue.
+/// Called while this worker waits: replies to a server if only that server can make the worker continue.
 void KeyValueWorker::reply_to_probes() {
   for (Connection& connection : connections_)
     if (connection.probe != 0 && connection.unanswered == questions_.size())

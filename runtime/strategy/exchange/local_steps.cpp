@@ -18,7 +18,7 @@ FusionOptions options_of_changes(FusionOptions options, Compression compression)
   return options;
 }
 
-/// Fragments synchronise all at once where that is asked for alone.
+/// Fragments synchronise all at once only on request.
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 /// After such a step replicas are read, or there is no later one: nothing may be left to be told.
@@ -85,7 +85,7 @@ void LocalSteps::mark_ready(ParameterId id, Stream& stream) {
   mirrored_->mark_ready(id, stream);
 }
 
-/// Lets what is in flight between ranks make progress.
+/// Lets messages in flight make progress.
 void LocalSteps::poll() {
   leave_.poll();
   if (fragments_) fragments_->poll();
@@ -142,7 +142,7 @@ void LocalSteps::publish_fragments(UpdateOutcome& outcome, Stream& stream) {
   fragments_->start_due(steps_, own_, *outer_, values(), stream);
 }
 
-/// @param told_already  sums that this step has had from other ranks
+/// @param told_already  sums that other ranks have sent in this step
 void LocalSteps::agree_on_all(const StepControl& told_already, UpdateOutcome& outcome, Stream& stream) {
   StepControl all = told_already;
   if (fragments_) fragments_->finish_all(told_, all, *outer_, values(), stream);

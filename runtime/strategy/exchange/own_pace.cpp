@@ -55,7 +55,7 @@ void OwnPace::settle(Stream& stream) {
 
 std::optional<std::size_t> OwnPace::samples_for(std::size_t step, std::size_t /*steps*/) { return step_ = step; }
 
-/// @param steps  before this one, since the last one that settled
+/// @param steps  number of steps since the last one that settled, before this one
 void OwnPace::end_step(const Record& record, std::uint64_t steps) {
   differs_ = true;
   asked_ = false;

@@ -17,13 +17,13 @@ namespace {
 /// Then no batch is to blame, but the parameters.
 constexpr std::uint64_t most_in_a_row = 10;
 
-/// Why a step is not finite, and what may help.
+/// Why a step is not finite, and a possible remedy.
 struct Cause {
   std::string text, remedy;
-  bool given = true;  ///< it is in the data or the initial parameters
+  bool given = true;  ///< the number is in the data or the initial parameters
 };
 
-/// The first tensor of a safetensors file that has a number that is not finite; empty where there is none.
+/// The first tensor of a safetensors file with a number that is not finite; empty if all are finite.
 std::string nonfinite_tensor(const std::filesystem::path& path) {
   SafetensorsFile file(path);
   for (const auto& entry : file.entries())
@@ -31,8 +31,7 @@ std::string nonfinite_tensor(const std::filesystem::path& path) {
   return {};
 }
 
-/// Collective: the samples of the step first, then the parameters that the training began with, then what the step
-/// itself shows.
+/// Looks in the samples of the step first, then in the initial parameters, then at the results of the step. Collective.
 Cause cause_of(TrainingRun& run) {
   const Communicator& communicator = run.world().communicator();
   const auto samples = communicator.gather_texts(run.nonfinite_sample());
@@ -90,7 +89,8 @@ void NonfiniteGuard::react(TrainingRun& run) {
   run.sink().on_warning(why + "; it is skipped");
 }
 
-/// Parameters and optimizer become the last checkpoint's; the data goes on, so that the same batch is not met again.
+/// Parameters and optimizer become the last checkpoint's; the data continues, so that the same batch does not come
+/// again.
 void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
   const auto& folder = run.options().checkpoint_dir;
   const Communicator& communicator = run.world().communicator();

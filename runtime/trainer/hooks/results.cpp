@@ -150,7 +150,7 @@ void Results::write_results(TrainingRun& run, std::span<const StageCosts> stages
   if (!options.summary_json.empty()) attempt(run, [&] { write_summary(options.summary_json, summary); });
 }
 
-/// On rank 0. Collective.
+/// Runs `write` on rank 0. Collective.
 void Results::attempt(TrainingRun& run, FunctionRef<void()> write) {
   std::string failure;
   try {

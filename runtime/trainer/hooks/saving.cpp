@@ -51,13 +51,13 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
                     {.directory = options.checkpoint_dir,
                      .every = options.checkpoint_every,
                      .keep = options.keep,
-                     // Local SGD takes a mean over the ranks there, and a rollback goes there.
+                     // A save in local SGD takes a mean over the ranks, and a rollback returns to a save.
                      .on_time = options.strategy == "local_sgd" || options.on_nonfinite == OnNonfinite::rollback},
                     Faults(options.faults, communicator.rank()), sink) {
   if (!leave_.note().empty()) sink_.on_note(leave_.note());
 }
 
-/// The lowest rank's that has one. Collective.
+/// The reason of the lowest rank that has one. Collective.
 std::string Saving::reason_of_any_rank(const std::string& mine) const {
   const auto reasons = communicator_.gather_texts(mine);
   const auto first = std::ranges::find_if(reasons, [](const auto& reason) { return !reason.empty(); });
