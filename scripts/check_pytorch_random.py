@@ -3,9 +3,9 @@
 
     check_pytorch_random.py PROGRAM [--models N] [--seed N] [--keep DIR]
 
-PROGRAM is test/trainer/random_models. The measure is PyTorch in float64. The distance that rounding explains is the largest of: PyTorch
+PROGRAM is test/trainer/random_models. The reference is PyTorch in float64. The distance explained by rounding is the largest of: PyTorch
 in float32, and PyTorch in float64 from parameters and inputs that differ by a rounding of float32 (so a ReLU's input near 0, which may
-fall on either side, is no fault). Ronda may be FACTOR times as far. A model that is further is made smaller while it stays so, and is
+fall on either side, is no error). Ronda may be FACTOR times as far. A model that is farther is reduced while it stays so, and is
 printed with its seed. Exit status: 0 all agree, 1 some do not, 2 wrong usage, 77 PyTorch is not installed.
 """
 import argparse
@@ -26,15 +26,15 @@ except ImportError as error:
     print(f"check_pytorch_random.py: skipped: {error}")
     sys.exit(77)
 
-FACTOR = 20  # other orders of summation and other algorithms (Winograd, Strassen) than PyTorch's
-FLOOR = 1e-6  # relative to a tensor's norm: a few roundings, where PyTorch happens to make none
+FACTOR = 20  # Ronda's orders of summation and algorithms (Winograd, Strassen) differ from PyTorch's
+FLOOR = 1e-6  # relative to a tensor's norm: a few roundings, in case PyTorch happens to make none
 NEIGHBOURS = 6  # runs of float64 from nearby numbers
 AT_ONCE = 20  # models in one process of Ronda
-NO_MODEL = (ValueError, RuntimeError, IndexError, AssertionError)  # of PyTorch: nothing left of the input, heads that do not divide
+NO_MODEL = (ValueError, RuntimeError, IndexError, AssertionError)  # PyTorch's errors: an empty image, heads that do not divide
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}
 
 
-# Layers as PyTorch has them, on Ronda's order of axes: (N, H, W, C) and (N, T, C).
+# PyTorch's layers, on Ronda's order of axes: (N, H, W, C) and (N, T, C).
 
 
 class ChannelsLast(nn.Module):
@@ -47,7 +47,7 @@ class ChannelsLast(nn.Module):
 
 
 class Rows(nn.Module):
-    """BatchNorm over all axes but the last."""
+    """BatchNorm over all axes except the last."""
 
     def __init__(self, inner):
         super().__init__()
@@ -203,7 +203,7 @@ class Draw:
         return [self.one(1, 5, 16, 50)], layers
 
     def wrapped(self, block, other):
-        """The block itself, or as a branch beside another."""
+        """The block itself, or in a branch parallel to another."""
         kind = self.one("plain", "plain", "plain", "residual", "concat")
         if kind == "plain":
             return block
@@ -281,7 +281,7 @@ def data_of(description, seed):
     state = {name: value.clone() for name, value in model.state().items()}
     for name, value in state.items():
         if value.is_floating_point() and "running" not in name and value.dim() == 1:
-            value += 0.1 * torch.randn(value.shape)  # biases and norms beside 0 and 1
+            value += 0.1 * torch.randn(value.shape)  # biases and norms near 0 and 1
     rows, outputs = description["batch"] * description["steps"], model.shape[-1]
     embedding = description["layers"][0]["kind"] == "embedding"
     x = torch.randint(0, description["layers"][0]["rows"], (rows, *description["input"])) if embedding else torch.randn(

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From nothing to a trained network: installs what is missing, builds everything but the tests (build/release), trains the CNN on MNIST
-# with two ranks.
+# From nothing to a trained network: installs missing packages, builds everything except the tests (build/release), trains the CNN on
+# MNIST with two ranks.
 #   scripts/quickstart.sh [options of mnist_cnn]
 set -euo pipefail
 here=$PWD # options may name files

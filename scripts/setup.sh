@@ -24,8 +24,8 @@ install_packages() { # install_packages NAME…: says what it is about to do, as
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# g++ spends a seventh of its time looking for memory to give back. Where there are 4 GB for each process of the build, it need not:
-# the largest source takes 2 GB.
+# g++ spends a seventh of its time looking for memory to free. With 4 GB for each process of the build it need not: the largest
+# source takes 2 GB.
 compiler_memory() {
   local memory
   memory=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)

@@ -67,7 +67,7 @@ def curves(records):
 
 
 def picture_beside(path, ending, inputs):
-    """The picture of a file, which is none of the files that are read."""
+    """The path of a file's picture: never one of the input files."""
     target = path.with_suffix(ending)
     if any(target.exists() and target.samefile(read) for read in inputs):
         fail(f"{target} is read, and its picture would overwrite it; give {path.name} another ending than .svg")
