@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""README.md, walked in its own order on a machine that has nothing: a bare Debian with a clone of this repository.
+"""Runs README.md in its own order on a machine with nothing installed: a bare Debian with a clone of this repository.
 
     walk_readme.py [--suite bookworm|trixie] [--user] [--tests NAME…] [--keep DIR]
 
 Runs each command of README.md as it stands, one after another: quickstart, test, install, the program, one machine, Slurm. Each step
-sees the state that the steps before it left, so a step that only passes on a developer's machine fails here. Prints each command, its
-seconds, and the output of one that fails. Takes an hour, of which scripts/test.sh takes most; --tests runs only those tests there.
+starts from the state that the earlier steps left, so a step that only passes on a developer's machine fails here. Prints each command,
+its seconds, and the output of one that fails. Takes an hour, most of it for scripts/test.sh; --tests runs only those tests there.
 Needs root and debootstrap, and the package sources that this machine uses. The exit status is that of the first step that fails.
 """
 import argparse
@@ -22,7 +22,7 @@ import time
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CACHE = pathlib.Path(os.environ.get("RONDA_BARE_ROOTS", "/var/tmp/ronda_bare_roots"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
-# apt's settings and certificates of this machine: a mirror behind a proxy needs them.
+# This machine's settings and certificates of apt: a mirror behind a proxy needs them.
 COPIED = ["etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt"]
 PROXIES = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 

@@ -32,7 +32,7 @@ bool adopt_and_reduce(MPI_Comm communicator, Progress progress) {
   return holds(world.rank() == rank && world.size() == size, "the communicator's ranks") & holds(equal, "their sum");
 }
 
-/// All ranks get the same error where they are to divide a host differently.
+/// Whether all ranks get the same error if they would divide a host differently.
 bool refuses_different_nodes() {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -123,8 +123,8 @@ TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the
   Communicator communicator = test::world().communicator();
   const int rank = communicator.rank(), ranks = communicator.size();
   constexpr TestType most = std::numeric_limits<TestType>::max(), least = std::numeric_limits<TestType>::min();
-  const auto mean_of_most = static_cast<TestType>(most - (ranks > 1 ? 1 : 0));  // of most, and most - 1 on rank 0
-  const auto mean_of_least = static_cast<TestType>(least + (ranks > 1 && least < 0 ? 1 : 0));  // towards zero
+  const auto mean_of_most = static_cast<TestType>(most - (ranks > 1 ? 1 : 0));  // rank 0 has most - 1, the others most
+  const auto mean_of_least = static_cast<TestType>(least + (ranks > 1 && least < 0 ? 1 : 0));  // rounded towards zero
   for (const std::size_t count : {std::size_t{2}, some}) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
     const auto data = elements_in<TestType>(memory, count);

@@ -1,8 +1,8 @@
-// Two worlds on two threads, beside calls of the program's own, at MPI_THREAD_MULTIPLE. A call of MPI that waits for
-// other ranks may wait for anything that another thread of any rank does first, such as the identifiers of
-// communicators that the program makes. This program stands between Ronda and MPI: each such call of the first thread
-// returns only after the second thread has completed another allreduce and another communicator of its own. So nothing
-// of Ronda may keep the second thread out of MPI meanwhile.
+// Two worlds on two threads, while the program calls MPI itself, at MPI_THREAD_MULTIPLE. A call of MPI that waits for
+// other ranks may wait for another thread of any rank, for example for the identifier of a communicator that the
+// program makes. This program intercepts Ronda's calls of MPI: each such call of the first thread returns only after
+// the second thread has completed another allreduce and made another communicator. So Ronda must not keep the second
+// thread out of MPI meanwhile.
 #include <ronda/collectives/mpi_world.hpp>
 
 #include <array>
@@ -14,11 +14,11 @@
 
 namespace {
 
-std::atomic<long> rounds{0};  ///< of the second thread
+std::atomic<long> rounds{0};  ///< completed by the second thread
 std::atomic<bool> ends{false};
 thread_local bool is_first = false;
 
-/// Returns after a round that began after this call.
+/// Waits for a round that began after this call.
 void await_the_second_thread() {
   if (!is_first) return;
   for (const long next = rounds + 2; rounds < next && !ends;) std::this_thread::yield();
@@ -52,7 +52,7 @@ namespace {
 
 using namespace ronda;
 
-/// Everything in which Ronda has MPI wait for other ranks.
+/// Every call in which Ronda lets MPI wait for other ranks.
 void set_up(MPI_Comm communicator) {
   is_first = true;
   World world = World::adopt(communicator);
@@ -68,7 +68,7 @@ void set_up(MPI_Comm communicator) {
   all.plan(AlltoallSpec{Tensor(std::span(outgoing)), Tensor(std::span(incoming)), counts, counts})->start().wait();
 }
 
-/// Allreduces of another world, and communicators of the program's own, until the first thread is done on all ranks.
+/// Runs allreduces of another world, and makes communicators, until the first thread is done on all ranks.
 void go_on_beside(World& world, MPI_Comm own, const std::atomic<bool>& done) {
   Communicator all = world.communicator();
   std::vector<float> unfinished(1);
@@ -93,8 +93,8 @@ int main(int argc, char** argv) {
   if (level < MPI_THREAD_MULTIPLE) return std::puts("this MPI has no MPI_THREAD_MULTIPLE"), 77;
   std::array<MPI_Comm, 3> copies{};
   for (MPI_Comm& copy : copies) MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-  // Open MPI makes one communicator after another, that with the oldest parent first. The second thread's parent is the
-  // oldest: its communicators never wait for those of the first thread, which wait for it here.
+  // Open MPI makes one communicator at a time, the one with the oldest parent first. The second thread's parent is the
+  // oldest, so its communicators never wait for those of the first thread, which wait for it here.
   {
     World world = World::adopt(copies[2], {.progress = Progress::inline_});
     std::atomic<bool> done = false;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_launch.sh STATUS MESSAGES TEXT HOW PROGRAM [MPIEXEC…]: runs PROGRAM HOW, by MPIEXEC where it is given, and requires
 # that exit status (`bad`: not 0, which Open MPI 4.1 may make its own of: it sometimes crashes when it ends), that number of
-# our error messages, and TEXT once in what it prints; where input is bad (2), nothing of MPI_Abort.
+# our error messages, and TEXT once in its output; for wrong input (2) there must be no message of MPI_Abort.
 status=$1 messages=$2 text=$3 how=$4 program=$5
 shift 5
 RONDA_TEST_FOLDER=$(mktemp -d)

@@ -1,8 +1,7 @@
 // Random sequences of collectives, compared with MPI's own: types, operations, counts, roots, algorithms, memory and
 // splits, in two worlds on two threads.
-//   fuzz_program [SEQUENCES [SEED]]    status 1 after a sequence that differs, with its seed and the fewest of its
-//   calls
-//                                      that still do
+//   fuzz_program [SEQUENCES [SEED]]    status 1 after a sequence that differs; prints its seed and the fewest of its
+//                                      calls that still differ
 #include <ronda/collectives/mpi_world.hpp>
 #include <ronda/core/error.hpp>
 
@@ -37,7 +36,7 @@ constexpr std::array<std::size_t, 10> counts{0, 1, 2, 3, 17, 255, 1000, 4099, 20
 /// The same on all ranks of a world.
 struct Step {
   Call call = Call::allreduce;
-  std::size_t group = 0;  ///< of those that there are by then
+  std::size_t group = 0;  ///< index among the groups made so far
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
@@ -46,7 +45,7 @@ struct Step {
   bool shared = false;  ///< in memory that the node's ranks share
   bool uneven = false;  ///< ranks have different counts
   int runs = 1;
-  std::uint64_t seed = 0;  ///< of its numbers
+  std::uint64_t seed = 0;  ///< for the step's numbers
 
   [[nodiscard]] std::string text() const {
     return std::string(call_names[static_cast<std::size_t>(call)]) + " in group " + std::to_string(group) + ", " +
@@ -75,7 +74,7 @@ std::vector<Step> random_steps(std::uint64_t seed) {
   return steps;
 }
 
-/// Ranks, as Ronda and as MPI have them.
+/// The same ranks as a communicator of Ronda and of MPI.
 struct Group {
   Communicator ours;
   MPI_Comm theirs;
@@ -116,7 +115,7 @@ class Compared {
     whole_ = std::accumulate(parts_.begin(), parts_.end(), std::size_t{0});
   }
 
-  /// Whether this rank has what MPI gives it.
+  /// Whether this rank's result equals MPI's.
   bool run() {
     switch (step_.call) {
       case Call::allreduce: return allreduce();
@@ -232,7 +231,7 @@ class Compared {
     group_.ours.scatter(Tensor(std::span(all)), Tensor(std::span(part)), root_, parts_);
     return part == expected;
   }
-  /// Rank r gets as many elements of each rank as its part has.
+  /// Rank r receives as many elements from each rank as its part has.
   bool alltoall() {
     auto outgoing = numbers(whole_);
     const std::vector<std::size_t> incoming_counts(parts_.size(), mine());
@@ -306,7 +305,7 @@ bool run(const std::vector<Step>& steps, const Group& all) {
   return wrong == 0;
 }
 
-/// Leaves out what can be left out so that the others still go wrong.
+/// Removes steps while the others still differ.
 std::vector<Step> shrunk(std::vector<Step> steps, const Group& all) {
   for (std::size_t i = steps.size(); i-- > 0;) {
     std::vector<Step> fewer = steps;

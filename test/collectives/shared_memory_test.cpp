@@ -94,7 +94,7 @@ TEST_CASE("a coordinator tells of memory that does not fit, once") {
   CoordinatorOptions options;
   options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
   const Communicator world = test::world().communicator();
-  Coordinator coordinator(world.split(0, world.rank()), options);  // a group that has not been told yet
+  Coordinator coordinator(world.split(0, world.rank()), options);  // a group without a note so far
   std::vector<float> values(1000, 1.0F);
   for (int step = 0; step < 3; ++step) coordinator.allreduce("x", Tensor(std::span(values))).wait();
   coordinator.close();

@@ -1,4 +1,4 @@
-// Runs the programs that are named, or all.
+// Runs the named programs, or all.
 #include <iostream>
 #include <set>
 #include <string>

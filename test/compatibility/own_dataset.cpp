@@ -8,7 +8,7 @@ namespace {
 
 using namespace ronda;
 
-/// x and whether it is above 0, computed as it is read; every tenth sample has no weight and a wrong label.
+/// x, and whether x is above 0, computed in `read`; every tenth sample has weight 0 and a wrong label.
 class Computed final : public Dataset {
  public:
   [[nodiscard]] std::size_t size() const override { return 300; }

@@ -38,7 +38,7 @@ void own_loop(World& world) {
   require(last < first / 2, "a smaller loss");
   require(strategy.updates() == 40, "an update a step");
 
-  std::array<double, 2> counts{};  // samples, and those that are right
+  std::array<double, 2> counts{};  // samples, and correct samples
   const Evaluation result = strategy.evaluate(tests, [&](const Batch& batch, const Tensor& outputs) {
     const auto labels = batch.target().as<const std::int32_t>();
     const auto x = outputs.as<const float>();

@@ -6,7 +6,7 @@
 namespace compatibility {
 namespace {
 
-/// To rounding: two plans may have chosen other computations.
+/// Equal within rounding: two plans may have chosen different computations.
 bool near(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, [](float x, float y) { return std::abs(x - y) < 1e-4F; });
 }

@@ -1,4 +1,4 @@
-// Numbers as text, which no locale changes.
+// Numbers as text, independent of the locale.
 #include <ronda/core/formatted.hpp>
 
 #include <array>

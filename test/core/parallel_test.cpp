@@ -84,7 +84,7 @@ TEST_CASE("a rank computes with the threads that are asked for, those of OMP_NUM
   unsetenv("OMP_NUM_THREADS");
   CHECK(count_threads(0, 3).count == 3);
   CHECK(count_threads(2, 3).count == 2);
-  CHECK(count_threads(2, 3).note.empty());  // who asks knows
+  CHECK(count_threads(2, 3).note.empty());  // no note: two threads were asked for
   setenv("OMP_NUM_THREADS", "2,4", 1);
   CHECK(count_threads(3, 3).count == 3);
   CHECK(count_threads(0, 1).count == 2);

@@ -215,7 +215,7 @@ TEST_CASE("a gzip file has one member or several, and damage anywhere in it is r
   CHECK(table_of(first + second + third).values == all);
   CHECK(table_of(first + second + third + std::string(512, '\0')).values == all);
   for (std::size_t at = first.size(); at < first.size() + second.size(); ++at) {
-    if (at >= first.size() + 3 && at < first.size() + 10) continue;  // flags, a time, a system: any will do
+    if (at >= first.size() + 3 && at < first.size() + 10) continue;  // flags, a time, a system: any value is valid
     std::string damaged = first + second + third;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     INFO(at - first.size());

@@ -214,7 +214,7 @@ TEST_CASE("JPEGs of colours, greys and inks become red, green and blue, as near 
     for (std::size_t c = 0; c < 3; ++c) printed.push_back(static_cast<std::uint8_t>(inks[i + c] * 200 / 255));
   std::string print = jpeg_of(24, 16, 4, inks);
   CHECK(distance(print, printed) <= 2);
-  const std::size_t marker = print.find("\xff\xee");  // Adobe's, which tools strip
+  const std::size_t marker = print.find("\xff\xee");  // Adobe's marker, which some tools remove
   REQUIRE(marker != std::string::npos);
   print.erase(marker, 2 + static_cast<std::size_t>(static_cast<unsigned char>(print[marker + 3])));
   CHECK(distance(print, printed) <= 2);

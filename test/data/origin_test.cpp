@@ -1,4 +1,4 @@
-// Which file a sample is from, as messages about it say.
+// A sample's file, which messages about the sample name.
 #include <cstring>
 #include <memory>
 

@@ -18,7 +18,7 @@ using test::require_mentions;
 
 namespace {
 
-/// Sample i weighs i / 4 + 0.5, where they are weighed, but those of `other`.
+/// If weighed, sample i has weight i / 4 + 0.5, except those in `other`.
 class Weighed final : public Dataset {
  public:
   explicit Weighed(bool weighs, std::map<std::uint64_t, float> other = {})

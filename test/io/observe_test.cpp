@@ -86,7 +86,7 @@ TEST_CASE("without a terminal there are lines within an epoch, with what is left
   CHECK(lines({.steps = 500}, 938, 0.125) == line);  // (9380 - 500) steps of 0.125 s
   CHECK(lines({.seconds = 62.5}, 938, 0.125) == line);
   CHECK(count_of(lines({.steps = 0, .seconds = 30}, 937, 1), '\n') == 31);
-  CHECK(lines({.steps = 469, .seconds = 0}, 938, 1).find("938/938") == std::string::npos);  // has the table's line
+  CHECK(lines({.steps = 469, .seconds = 0}, 938, 1).find("938/938") == std::string::npos);  // in the table instead
   CHECK(lines({.steps = 0, .seconds = 0}, 937, 100).empty());
   Written quiet({.verbosity = Verbosity::quiet, .log_every = {.steps = 1}});
   quiet.console.on_step(step_report(1));

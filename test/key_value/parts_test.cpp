@@ -144,7 +144,7 @@ TEST_CASE("what is pushed ahead waits for its round") {
 TEST_CASE("a push beyond the bound on what is pushed ahead is answered when enough rounds have ended") {
   Bench bench(2, {.ahead_bytes = 2 * sizeof(float)});
   for (int push = 0; push < 5; ++push) bench.push(0, 1);
-  CHECK(bench.said() == Said{"0 done", "0 done", "0 done"});  // one of this round, two of later ones
+  CHECK(bench.said() == Said{"0 done", "0 done", "0 done"});  // one for this round, two for later rounds
   bench.push(1, 1);
   CHECK(bench.said() == Said{"1 done"});  // three are still ahead
   bench.push(1, 1);

@@ -548,7 +548,8 @@ TEST_CASE("an update that throws fails all workers, with its message, and the se
   CHECK(why == "no third update of values");
 }
 
-/// Two workers and one server: worker 0 uses the key 'a', worker 1 'b', until they fail. Returns why, on each rank.
+/// Two workers and one server: worker 0 uses only the key 'a', worker 1 only 'b', until they fail. Returns this rank's
+/// error.
 std::string of_other_keys(const KeyValueOptions& options, bool pulls) {
   KeyValueOptions given = options;
   given.servers = ranks() - 2;

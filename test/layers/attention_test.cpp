@@ -74,7 +74,7 @@ TEST_CASE("attention equals the plain loops") {
 TEST_CASE("an attention of one step has gradients of exactly 0 for its query and its key") {
   const auto reference = make_reference_primitives(), library = make_onednn_primitives(1);
   FirstPicker picker;
-  for (const bool causal : {false, true})  // the first step of a causal one reads itself alone
+  for (const bool causal : {false, true})  // in causal attention the first step reads only itself
     for (Primitives* primitives : {reference.get(), library.get()}) {
       constexpr std::int64_t width = 48;
       const TensorDesc input = plain({3, causal ? 5 : 1, 3 * width});
@@ -92,7 +92,7 @@ TEST_CASE("an attention of large scores has the gradients of a sum in double") {
   FirstPicker picker;
   constexpr std::int64_t steps = 20, depth = 16;
   const TensorDesc input = plain({1, steps, 3 * depth});
-  // Scores are whole numbers that float32 has exactly, 4 · (large + small), and differ by a little in each row.
+  // Scores are whole numbers that are exact in float32, 4 · (large + small), and differ by little in each row.
   for (const float large : {1e1F, 1e3F, 65536.0F, 1048576.0F}) {
     std::vector<float> x(static_cast<std::size_t>(input.count()));
     const auto at = [&](std::int64_t step, std::int64_t part, std::int64_t i) -> float& {
@@ -111,7 +111,7 @@ TEST_CASE("an attention of large scores has the gradients of a sum in double") {
       std::ranges::copy(x, bench.input().pointer<float>());
       bench.forward();
       auto dx = bench.backward()[0];
-      // Of a query's first element it is `large` times a sum of gradients that is 0 but for roundings.
+      // The gradient of a query's first element is `large` times a sum that is 0 except for roundings.
       for (std::size_t step = 0; step < steps; ++step) dx[step * 3 * depth] = 0;
       return dx;
     };

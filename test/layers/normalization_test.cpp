@@ -332,8 +332,8 @@ TEST_CASE("a batch norm whose statistics are held trains by its running values, 
     CHECK(norm.batches() == 0);
     norm.mode = Mode::evaluation;
     CHECK(norm.forward() == trained);
-    // By a mean of 0 and a variance of 1 it is a factor and an offset: dx = dy · weight, of which the weight's gradient
-    // is the sum of x · dy, and the bias's that of dy.
+    // With mean 0 and variance 1 the norm is a factor and an offset: dx = dy · weight, the weight's gradient is the sum
+    // of x · dy, and the bias's gradient is the sum of dy.
     const auto x = norm.input();
     for (std::size_t c = 0; c < 2; ++c) {
       double of_weight = 0, of_bias = 0;

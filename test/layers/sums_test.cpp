@@ -1,5 +1,5 @@
-// Long sums over rows and pixels against sums in double: constants, whose roundings all go one way, and random numbers
-// with an offset.
+// Long sums over rows and pixels compared with sums in double: constants, where all roundings have the same sign, and
+// random numbers with an offset.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,10 +25,10 @@ using namespace ronda::test;
 namespace {
 
 constexpr double rounding = 0x1p-24;
-/// A block of 16 terms rounds 15 times at most, the sum of blocks and what is made of it three times more.
+/// A block of 16 terms rounds at most 15 times, the sum of blocks and its use at most three times.
 constexpr double of_blocks = 18 * rounding;
-/// A product adds up to 512 terms in one sum, 2^9, and pairs of such sums. Roundings of 512 equal terms go one way in
-/// each octave, by a quarter of a unit at a mean.
+/// A product adds up to 512 = 2^9 terms in one sum, and pairs of such sums. Roundings of 512 equal terms have one sign
+/// in each octave, by a quarter of a unit on average.
 constexpr double of_products = 160 * rounding;
 
 float tenth(float) { return 0.1F; }
@@ -36,12 +36,12 @@ float most(float) { return 0.9F; }
 float shifted(float x) { return 5 + x; }
 constexpr Draw draws[] = {tenth, most, shifted};
 
-/// Not so many where each takes long.
+/// Numbers of terms; `some` where each takes long.
 const std::int64_t many = sanitized ? 20'000 : 1'000'000, some = sanitized ? 2'000 : 20'000;
 
 using Values = std::vector<float>;
 
-/// Σ over all rows of a · b, columns of two matrices; null for b: of a alone.
+/// Σ over all rows of a · b, columns of two matrices; if b is null, the sum of a.
 double sum_of_columns(const Values& a, std::size_t a_columns, std::size_t a_column, const Values* b = nullptr,
                       std::size_t b_columns = 1, std::size_t b_column = 0) {
   double sum = 0;
@@ -55,7 +55,7 @@ void check_sum(const std::string& what, float found, double expected, double bou
   CHECK(std::abs(found - expected) <= bound * std::abs(expected));
 }
 
-/// What `fill` gives a tensor of the bench.
+/// The values that `fill` writes to a tensor of the bench.
 Values drawn(std::int64_t count, std::uint64_t stream, Draw draw) {
   Values values = random_numbers(count, stream, 1);
   std::ranges::transform(values, values.begin(), draw);
@@ -125,7 +125,7 @@ TEST_CASE("gradients of a convolution's parameters are right after many pixels a
   for (const Case& c :
        {Case{1, side, 3, 4, 1}, Case{1, side, 16, 16, 3}, Case{400, 9, 3, 16, 3}, Case{400, 6, 16, 16, 3}})
     each_way([&](const std::string& name, Primitives& primitives, Picker& picker) {
-      if (c.inputs * c.kernel > 16 && name == "plain loops") return;  // for long
+      if (c.inputs * c.kernel > 16 && name == "plain loops") return;  // too slow
       for (const Draw draw : {most, shifted}) {
         const TensorDesc input = image(c.samples, c.side, c.side, c.inputs);
         const auto convolution =
@@ -138,7 +138,7 @@ TEST_CASE("gradients of a convolution's parameters are right after many pixels a
         const std::string what = name + " [" + convolution->plan().picks + "]";
         check_sum(what + ", bias", gradients[2][1], sum_of_columns(dy, static_cast<std::size_t>(c.outputs), 1),
                   of_blocks);
-        double sum = 0;  // of output 1 and input 2, the kernel's last element
+        double sum = 0;  // for output 1, input 2 and the kernel's last element
         for (std::int64_t n = 0; n < c.samples; ++n)
           for (std::int64_t h = 0; h < out; ++h)
             for (std::int64_t w = 0; w < out; ++w)

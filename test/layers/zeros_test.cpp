@@ -1,5 +1,5 @@
-// What is 0 by its terms is 0 exactly, whatever computes it: a ReLU behind would make choices of roundings, and an
-// optimizer such as Adam whole steps.
+// A result whose terms are all 0 is exactly 0 in every implementation: a following ReLU would decide by roundings, and
+// an optimizer such as Adam would make whole steps of them.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -37,13 +37,13 @@ void each_way(DType dtype, Body body) {
   }
 }
 
-/// A pixel of an image and some around it that are 0 in a half of the image, and in some spots of the other.
+/// Whether a pixel is 0: in half of an image, in some spots of the other half, and in every third sample.
 bool is_zero(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t height) {
   if (n % 3 == 2) return true;  // whole samples
   return 2 * h < height || (h + 2 * w + n) % 11 < 4;
 }
 
-/// Sets to 0 what `zero(n, h, w, c)` says, in whatever layout.
+/// Sets the elements to 0 for which `zero(n, h, w, c)` is true, in any layout.
 template <class Zero>
 void clear(const Tensor& tensor, Zero zero) {
   const Shape& shape = tensor.shape();
@@ -137,7 +137,7 @@ TEST_CASE("an input that no output's gradient comes to has a gradient of exactly
         bench.forward();
         const auto gradients = bench.backward();
         const Shape& in = c.input.shape;
-        // Of a pooled output every place of a window may have the gradient.
+        // With pooling, every place of a window may have the gradient.
         const std::int64_t step = c.pooled ? 2 : 1, reach = c.kernel - 1;
         std::size_t at = 0, wrong = 0, zeros = 0;
         for (std::int64_t n = 0; n < in[0]; ++n)
@@ -194,7 +194,7 @@ TEST_CASE("rows and units of zeros of a dense layer have the bias, and gradients
       if ((sanitized || dtype != DType::float32) && size.rows > 100) continue;
       each_way(dtype, [&](const std::string& name, Primitives& primitives, Picker& picker) {
         const TensorDesc input{Shape{size.rows, 1, 1, size.inputs}, dtype, {}};
-        if (name == "plain loops" && size.rows > 100) return;  // for long
+        if (name == "plain loops" && size.rows > 100) return;  // too slow
         const auto dense = make_dense(primitives, input, {size.outputs, true, Activation::none}, {picker});
         INFO(name << " [" << dense->plan().picks << "]");
         Bench bench(*dense, input);

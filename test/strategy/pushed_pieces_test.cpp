@@ -192,8 +192,8 @@ TEST_CASE("servers train by compressed pushes, whose bytes are counted, and two 
   }
 }
 
-/// A model whose every gradient is −1, which 2bit sends as it is: each step adds the rate to each parameter, whichever
-/// worker's gradient it takes.
+/// A model with all gradients −1, which 2bit sends unchanged: each step adds the rate to each parameter, for the
+/// gradient of any worker.
 struct ConstantGradients {
   ConstantGradients(int servers, bool asynchronous)
       : plan(data.size(), 16, shard_of(everybody(), servers, asynchronous)),
@@ -235,7 +235,7 @@ TEST_CASE("workers at their own pace push compressed gradients, and none is lost
       constexpr std::size_t steps = 60;
       for (std::size_t k = 0; k < steps; ++k) {
         static_cast<void>(run.strategy.samples_for(k, steps));
-        if (k % 7 == 0 || k + 1 == steps) run.strategy.synchronise_next();  // what comes late is dropped
+        if (k % 7 == 0 || k + 1 == steps) run.strategy.synchronise_next();  // late gradients are dropped
         run.strategy.train_step(run.loader.next());
       }
       const std::vector<float> after = run.weights();

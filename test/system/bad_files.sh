@@ -91,7 +91,7 @@ for option in --save --summary-json --metrics --predictions; do
 done
 refused "$work" mnist_softmax --save "$work"
 
-# Nothing is written over the data, by whatever name.
+# Nothing overwrites the data, by any path.
 cp -rL "$few" "$work/own"
 ln -s "$work/own" "$work/linked"
 for application in mnist_softmax mnist_mlp mnist_cnn mnist_resnet; do
@@ -103,7 +103,7 @@ done
 wait
 expect 'the data as it was' diff -r "$few" "$work/own"
 
-# One file that cannot be written takes no other with it: a full disk, and a limit of a file's size.
+# If one file cannot be written (full disk, limit of file size), the others still are.
 mpi 2 "$apps/mnist_softmax" --quiet --steps 1 --predictions /dev/full --save "$work/saved" --summary-json "$work/summary.json"
 expect_status 1
 expect_message 'the training is done, but cannot write /dev/full: No space'

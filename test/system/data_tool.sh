@@ -118,7 +118,7 @@ expect 'a line' grep -Eq ': [0-9]+ samples/s, [0-9]+ samples in random order, 64
 data 2 time text "$work/pictures"
 expect_message 'text cannot be timed'
 
-# A table that pandas wrote has an index, which is no input.
+# A table written by pandas has an index, which is not an input.
 printf ',a,y\n0,5,6\n1,7,8\n' >"$work/pandas.csv"
 data 0 check csv "$work/pandas.csv"
 expect 'a remark' grep -q '2 samples, all sound; the first column of the table is left out' "$work/out"

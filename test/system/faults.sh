@@ -70,7 +70,7 @@ for late in 0 2; do
   expect 'no other' test "$(cat "$work/out" "$work/err" | grep -ac 'the others waited for rank')" = 1
 done
 
-# The disk takes no more of rank 0's metrics: one warning, and the training goes to its end.
+# The disk of rank 0's metrics is full: one warning, and the training runs to its end.
 mpi 2 "$apps/mnist_mlp" --steps 200 --metrics /dev/full
 expect_status 0
 expect 'one warning' test "$(grep -c 'warning.*/dev/full' "$work/err")" -eq 1

@@ -65,7 +65,7 @@ refused() { # refused MESSAGE TOOL ARGUMENT…
   expect 'no file' test ! -e "$work/none"
 }
 
-# Weights of a pixel that is always black are a thousand times the others: as bytes the others are 0.
+# The weights of a pixel that is always black are a thousand times larger: as int8 all others are 0.
 python3 - "$work/mnist_mlp" "$work/coarse" <<'END'
 import json, struct, sys
 data = bytearray(open(sys.argv[1], "rb").read())

@@ -58,7 +58,7 @@ in_bfloat16() {
 aside in_bfloat16
 
 # The residual network's biases are 0 at first, so a black margin gives ReLUs an input of exactly 0. Every implementation
-# computes that 0: numbers of ranks that pick differently differ by roundings, 6e-8.
+# computes exactly 0 there, so results of different numbers of ranks differ only by roundings, 6e-8.
 zeros_stay_zeros() {
   local tolerance=1e-6
   agree mnist_resnet --steps 1 --global-batch-size 100

@@ -28,7 +28,7 @@ goes_on() { # goes_on RANKS RANK OPTION…: RANK is killed
   expect 'a failure' grep -q '"failures": [1-9]' "$work/report.json"
 }
 
-# The time of steps before a run of ronda_run is not its own, and a run that is stopped has a goodput too.
+# The goodput counts only steps of this run of ronda_run; a stopped run has one too.
 goodput() {
   local folder=$work/checkpoints run before=0
   for run in 'first 75 --inject stop@50:1' 'second 0'; do

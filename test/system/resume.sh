@@ -301,7 +301,7 @@ END
 }
 ((EUID != 0)) || ! unshare --mount true 2>/dev/null || aside full_disk
 
-# A disk with room for as many checkpoints as are kept, and not for one more: the oldest goes first.
+# The disk has room for the kept checkpoints but not for one more: the oldest is removed first.
 tight_disk() {
   mkdir "$work/disk"
   cat >"$work/tight" <<END

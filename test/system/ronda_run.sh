@@ -173,14 +173,14 @@ run "${job[@]}"
 expect_status 0 # two failures, with a checkpoint before each: never two in a row
 expect 'the program as it was given, and to resume' test "$(start 1)" = "-n $cores --host localhost:$cores train --config $folder/train.toml --resume"
 
-# What says itself how a training resumes is given nothing more.
+# A command that has an option to resume gets no other.
 prepare 0
 what='a program that may start anew'
 run "${job[@]}" --resume-or-restart
 expect_status 0
 expect 'no other option' test "$(start 1 | grep -c -- '--resume ')$(start 1 | grep -c -- '--resume$')" = 00
 
-# A launcher that starts nothing is not tried again and again.
+# A launcher that starts nothing is not retried.
 for launcher in false 'mpirun --no-such-option'; do
   prepare 0
   what="the launcher $launcher"
@@ -191,7 +191,7 @@ for launcher in false 'mpirun --no-such-option'; do
   expect 'one start' grep -q '"starts": 1' "$folder/report.json"
 done
 
-# Each copy would start a job of its own.
+# Under mpirun each copy would start a job of its own.
 mpi 2 "$apps/ronda_run" train --checkpoint-dir "$work"
 expect_status 2
 expect_message 'started 2 times'

@@ -63,7 +63,7 @@ for script in mpirun srun; do
   [[ -n $hash && $(summary parameter_hash) == "$hash" ]] || fail "parameters $(summary parameter_hash), expected $hash"
 done
 
-# A training that is not saved takes the signal ahead of the end for a warning.
+# Without checkpoints the signal ahead of the end is only a warning.
 for script in mpirun srun; do
   batch=
   [[ $script == srun ]] || batch=--batch # where that script asks for it
@@ -78,7 +78,7 @@ for script in mpirun srun; do
   expect 'all steps' test "$(wc -l <"$work/metrics")" -eq 100
 done
 
-# From any folder: the script's own repository has the default program, and what is not there is said.
+# From any folder: the default program is that of the script's repository; a missing one is an error.
 mkdir -p "$work/repository/scripts/slurm" "$work/repository/build/release/apps"
 cp "$scripts/srun.sbatch" "$work/repository/scripts/slurm"
 printf '#!/bin/sh\ntouch "%s/ran"\n' "$work" >"$work/repository/build/release/apps/mnist_cnn"
@@ -90,7 +90,7 @@ submit --chdir="$work" "$scripts/srun.sbatch" apps/nothing
 expect_status 2
 expect 'the path told' grep -q "no program apps/nothing in $work" "$work/err"
 
-# Each task of an array has its own seed and folder, and goes back into the queue by itself.
+# Each task of an array has its own seed and folder, and requeues only itself.
 submit --array=1-2 --output="$work/task.%a" --error="$work/task.%a" "$scripts/srun.sbatch" "$apps/mnist_softmax" --steps 10 --seed %a --checkpoint-dir "$work/array.%a" \
   --resume --inject stop@5:0 --summary-json "$work/summary.%a.json"
 expect_status 0

@@ -61,7 +61,7 @@ mkdir "$work/labels" && printf 'label\ttext\n0\tfine\n1048576\tfar\n' | tee "$wo
 gzip "$work/labels/test.tsv"
 refused 'labels/train.tsv.gz: a label of 1048576; labels count the classes from 0 on' --data "$work/labels"
 
-# Labels with gaps make classes without a sample.
+# Gaps in the labels are classes without a sample.
 mkdir "$work/gaps" && printf 'label\ttext\n0\tfine\n1000\tfair\n2000\tfar\n' | gzip | tee "$work/gaps/test.tsv.gz" >"$work/gaps/train.tsv.gz"
 mpi 2 "$apps/text_classifier" --data "$work/gaps" --steps 1 --threads 1 --quiet
 expect_status 0

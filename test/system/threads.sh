@@ -32,7 +32,7 @@ warned "$many threads"
 mpi 2 "$apps/mnist_softmax" --steps 2 --threads 4
 ((cores > 7)) || warned '4 threads'
 
-# Settings of OpenMP: threads are those that it grants, and numbers do not depend on them.
+# Settings of OpenMP: ranks use as many threads as it grants, and numbers do not depend on them.
 if ((cores > 1)); then
   trained 1 mnist_softmax --steps 2 --threads 2
   wanted=$(summary parameter_hash)
@@ -62,7 +62,7 @@ if ((cores > 1)); then
   expect 'a training' grep -qE '^ +training +works' "$work/out"
 fi
 
-# Ranks of different numbers of threads, as where hosts have different numbers of ranks.
+# Ranks with different numbers of threads, as on hosts with different numbers of ranks.
 uneven() { # uneven APPLICATION OPTION…: rank 0 has two threads
   what="unequal threads: $*"
   run mpirun -n 2 bash -c 'exec "$@" --threads $((2 - OMPI_COMM_WORLD_RANK))' ranks "$apps/$1" "${@:2}" --steps 3 --data "$few"
@@ -80,7 +80,7 @@ run mpirun -n 2 "$apps/mnist_cnn" --threads 1 --steps 3 --data "$few" --plan "$w
 expect_status 2
 expect_message "threads is '1' here, the plan has '2 \\(rank 0\\), 1 \\(rank 1\\)'"
 
-# A program that is started by the dynamic loader is started by it again.
+# A program that was started through the dynamic loader is started through it again.
 loader=$(ls /lib64/ld-linux-*.so.2 /lib/ld-linux-*.so.1 2>/dev/null | head -1)
 if [[ -n $loader ]]; then
   what='started by the dynamic loader'

@@ -83,7 +83,7 @@ class Watched final : public Dataset {
   const MemoryDataset* data_;
 };
 
-/// Notes whether a rank has declared that it reads, when a sample is read.
+/// Counts reads, by whether the rank has declared that it reads.
 class Declared final : public Dataset {
  public:
   explicit Declared(const Dataset& data) : data_(data) {}
@@ -111,7 +111,7 @@ TEST_CASE("a training declares that it reads its samples, for which other ranks 
   Training training({});
   const Declared data(training.data);
   training.trainer.fit(data, training.data);
-  if (world().size() == 1) return;  // nobody watches
+  if (world().size() == 1) return;  // no watchdog
   CHECK(data.reads_declared > 0);
   CHECK(data.reads_undeclared == 0);
 }

@@ -64,7 +64,7 @@ TEST_CASE("the time has come: by the limit, by the end of the allocation, or by 
     setenv("SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + seconds).c_str(), 1);
     return LeaveRequest(0, {});
   };
-  constexpr long long_ago = -100000;  // before this process started: an interactive shell has left it
+  constexpr long long_ago = -100000;  // before this process started: left over from an interactive shell
   CHECK_FALSE(allocation_of(long_ago).due(0));
   require_mentions(allocation_of(long_ago).note(), {"SLURM_JOB_END_TIME=", "leftover", "unset it"});
   CHECK(allocation_of(20).note().empty());

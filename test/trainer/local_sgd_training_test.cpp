@@ -54,7 +54,7 @@ struct LocalTraining {
   Trainer trainer;
   Evaluation result;
   std::vector<EpochReport> epochs;
-  std::vector<std::pair<double, double>> told;  ///< each step's loss and metric; -1: it has none
+  std::vector<std::pair<double, double>> told;  ///< each step's loss and metric; -1: unknown
 };
 
 std::unique_ptr<LocalTraining> fitted(TrainingOptions options) {

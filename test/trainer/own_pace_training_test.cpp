@@ -72,7 +72,7 @@ std::vector<TrainingOptions> ways() {
 
 constexpr std::size_t counted_samples = 80;
 
-/// Counts how often each sample was used: each has an input of its own, whose weight grows by 1 / batch with each use.
+/// Counts the uses of each sample: each has an input of its own, and its weight grows by 1 / batch with each use.
 struct CountedTraining {
   explicit CountedTraining(TrainingOptions options, std::size_t batch = 2)
       : trainer(world(), model, loss, given(std::move(options), batch)) {
@@ -108,7 +108,7 @@ struct CountedTraining {
 };
 constexpr auto counted_training = fitted_training<CountedTraining>;
 
-/// A training like `options` that goes on from the last checkpoint in the folder, and saves nothing.
+/// A training like `options` that resumes from the last checkpoint in the folder, and saves nothing.
 TrainingOptions going_on_from(const SharedFolder& folder, TrainingOptions options) {
   options.resume_from = list_checkpoints(folder.path).back().path;
   return options;

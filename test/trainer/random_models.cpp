@@ -1,4 +1,4 @@
-// Trains models that a file describes, for scripts/check_pytorch_random.py to compare with PyTorch:
+// Trains models described by files; scripts/check_pytorch_random.py compares them with PyTorch:
 //   random_models FOLDER NAME…
 // Reads FOLDER/NAME.json (layers, loss, optimizer) and FOLDER/NAME.safetensors (`input`, `target`), and begins with the
 // parameters of FOLDER/NAME.init.safetensors. Writes FOLDER/NAME.found.json (the losses of all steps, or an error),

@@ -131,7 +131,7 @@ TEST_CASE("a training whose checkpoints are all damaged begins anew only where t
   if (first()) CHECK(notes.warnings.back().find("starting anew") != std::string::npos);
   Training resumed(options);
   resumed.fit();
-  CHECK(resumed.trainer.statistics().steps() == 0);  // a whole one is gone on from
+  CHECK(resumed.trainer.statistics().steps() == 0);  // resumed from a whole checkpoint at the end
 }
 
 TEST_CASE("a rollback goes to the last step that was due: each of them is saved") {

@@ -46,10 +46,10 @@ struct Training {
   Trainer trainer;
 };
 
-/// Toy images, of which some weigh nothing.
+/// Toy images, some of weight 0.
 class WeightedImages final : public Dataset {
  public:
-  /// @param nothing  weigh these, from the first to before the second
+  /// @param nothing  the samples of weight 0
   explicit WeightedImages(Range nothing) : nothing_(nothing) {}
   [[nodiscard]] std::size_t size() const override { return data_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
@@ -65,7 +65,7 @@ class WeightedImages final : public Dataset {
   MemoryDataset data_ = toy_images(48, {9, 7, 1}, 4);
 };
 
-/// Warnings, one after the other.
+/// Collects warnings.
 struct Heard final : EventSink {
   void on_warning(std::string_view text) override { warnings += std::string(text) + "\n"; }
   std::string warnings;
@@ -167,7 +167,7 @@ TEST_CASE("a field without an effect beside the others is refused, by its name a
 }
 
 TEST_CASE("a step without a sample that counts has no loss, and the last known one is the last loss") {
-  WeightedImages data({16, 32});  // the samples of the second step weigh nothing
+  WeightedImages data({16, 32});  // the samples of the second step have weight 0
   TrainingOptions options = with(&TrainingOptions::shuffle, false);
   Training training(options);
   std::vector<StepReport> steps;
@@ -386,7 +386,7 @@ class NoLoss final : public Loss {
   [[nodiscard]] std::unique_ptr<LossOperation> make(const TensorDesc&, Primitives&) const override { return nullptr; }
 };
 
-/// Has as many sums as this rank's number, and one more.
+/// Has rank + 1 sums.
 class UnequalSums final : public SummedMetric {
  public:
   [[nodiscard]] std::size_t sums(const Shape&) const override { return static_cast<std::size_t>(world().rank()) + 1; }
@@ -415,7 +415,7 @@ TEST_CASE("an error in the data names the sample and its remedy, and does not bl
 }
 
 TEST_CASE("a label that is no class is named with its sample, in training and in tests") {
-  if (world().size() > 1) return;  // the rank that has the sample throws alone
+  if (world().size() > 1) return;  // only the rank that has the sample throws
   const Values good(48);
   Values bad(48);
   bad.labels[7] = 4;
@@ -468,7 +468,7 @@ TEST_CASE("a limit of memory suggests a strategy only where that fits") {
     options.optimizer.name = "adam";
     options.strategy = strategy;
     options.memory_limit = limit;
-    options.plan = folder / "plan.json";  // what the first chose by timing, and so its memory, the others take over
+    options.plan = folder / "plan.json";  // the others have the first one's choices by timing, and so its memory
     const Sequential model(Dense(30000), ReLU(), Dense(4));
     const SoftmaxCrossEntropy loss;
     Trainer trainer(world(), model, loss, Training::prepared(options));

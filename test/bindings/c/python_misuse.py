@@ -1,5 +1,5 @@
-"""examples/python/ronda.py as a program uses it wrongly: every mistake is an exception that says so, and the next call works.
-Means of integers, whose sums do not fit, are exact."""
+"""Uses examples/python/ronda.py wrongly: every mistake raises an exception that names it, and the next call works.
+Means of integers are exact, also if their sums do not fit."""
 import ctypes
 import weakref
 
