@@ -40,10 +40,10 @@ class CommandLine {
 
   /// For options of one application's own.
   [[nodiscard]] CLI::App& app() noexcept { return *app_; }
-  /// Is called at the end of parse, once all options are set; may throw InputError.
+  /// `check` is called at the end of parse, when all options are set; may throw InputError.
   void check_by(std::function<void()> check) { checks_.push_back(std::move(check)); }
 
-  /// For a remark on the data, which rank 0 prints as a warning before it trains; empty: none.
+  /// Adds a warning about the data, which rank 0 prints before the training; empty: none.
   void warn(std::string remark) {
     if (!remark.empty()) warnings_.push_back(std::move(remark));
   }
@@ -63,7 +63,7 @@ class CommandLine {
   WorldOptions world;
   bool quiet = false, verbose = false;
   LogInterval log_every = {};
-  /// From the end of parse on: signals that ask for an early end of the training.
+  /// Set by parse: the signals that request an early end of the training.
   std::optional<StopSignals> stop_signals;
 
  private:

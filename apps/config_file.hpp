@@ -6,12 +6,12 @@
 
 namespace ronda::apps {
 
-/// Reads a `--config` file as CLI11 does, but for what that would take for something else: an array over several lines
-/// is one value, a byte order mark is none, and text that it would cut or leave as it is written is refused.
+/// Reads a `--config` file as CLI11 does, with three differences: an array over several lines is one value, a byte
+/// order mark is skipped, and text that CLI11 would cut or leave unparsed is refused.
 class ConfigFile final : public CLI::ConfigTOML {
  public:
-  /// Throws InputError that names the line: for `#` within quotes, `\` within double quotes, a quote that is not
-  /// closed, three quotes, an array that does not end, and a section.
+  /// Throws InputError that names the line, for `#` within quotes, `\` within double quotes, an unclosed quote, three
+  /// quotes, an array without an end, and a section.
   [[nodiscard]] std::vector<CLI::ConfigItem> from_config(std::istream& file) const override;
 };
 

@@ -37,7 +37,7 @@ class OptionNames {
   void rename(std::string_view text, std::string& result) const;
 
   std::map<std::string, std::string, std::less<>> names_;
-  std::set<std::string> values_;              ///< that `rename` would change
+  std::set<std::string> values_;              ///< options' values that `rename` must not change
   std::map<std::string, std::string> flags_;  ///< by `field = value`
 };
 

@@ -33,8 +33,8 @@ CLI::Option* add_separator(CLI::App& app, char& separator, const std::string& he
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);
 
-/// Throws InputError where `output` is an input, another program's checkpoint (see require_apart), or a file that
-/// cannot be created. Call before long work.
+/// Throws InputError if `output` is an input, another program's checkpoint (see require_apart), or a file that cannot
+/// be created. Call before long work.
 void require_output(const Output& output, const std::vector<std::filesystem::path>& inputs = {});
 /// The same on all ranks, for an output that rank 0 writes. Collective.
 void require_output(const World& world, const Output& output);

@@ -4,7 +4,7 @@
 
 namespace ronda {
 
-/// What ranks compute of their numbers, element by element.
+/// The operation of a reduction over ranks, element by element.
 ///
 /// Floating point: `minimum` and `maximum` are IEEE 754-2019's: NaN where any rank has one, and −0 counts as less than
 /// +0. 16-bit types are computed with as float32 and rounded when they are stored: once where ranks see one another's

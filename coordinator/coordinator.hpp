@@ -86,8 +86,8 @@ class Coordinator {
   // All of these may be called by any thread; they throw LogicError for a name in flight, InputError for tensors that
   // cannot be sent, and what the coordinator has failed with, if it has.
 
-  // A call that throws for its tensors counts as one with its name: where other ranks' call with this name did not, the
-  // next one fails on all ranks, so that it is not taken for theirs.
+  // A call that throws for its tensors counts as a call with its name. If the same call did not throw on other ranks,
+  // the next call with this name fails on all ranks, so that it does not match their earlier one.
 
   Ticket allreduce(std::string_view name, const Tensor& tensor, ReduceOp op = ReduceOp::sum);
   /// A group of tensors, that are reduced in the same cycle: all or none.
@@ -98,7 +98,7 @@ class Coordinator {
   Ticket allgather(std::string_view name, const Tensor& mine, const Tensor& all);
   /// Done when all ranks have come to it.
   Ticket barrier(std::string_view name);
-  /// For bindings: a call with this name has failed on this rank, before it came here.
+  /// For bindings: a call with this name has failed on this rank before it reached the coordinator.
   void note_failed(std::string_view name);
   /// This rank has no more data: until all ranks have joined it counts as zeros (in a product as ones, and so on) in
   /// what the others reduce; a mean is still over all ranks. Returns when all have: the rank that was last. To be

@@ -70,8 +70,8 @@ class DenormalScope {
 /// Inside another such scope nothing is done.
 class FlushDenormals {
  public:
-  /// Throws LogicError where OpenMP grants a smaller team (see use_threads): the primitives of the library would
-  /// compute wrong numbers with it, or hang.
+  /// Throws LogicError if OpenMP grants a smaller team (see use_threads): the library's primitives would compute wrong
+  /// numbers with it, or hang.
   explicit FlushDenormals(int threads);
   FlushDenormals(const FlushDenormals&) = delete;
   ~FlushDenormals();

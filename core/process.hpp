@@ -23,7 +23,7 @@ namespace ronda {
 /// Whether that process is an MPI launcher or a daemon of one, by its name: mpirun and its kin. False where it is gone.
 [[nodiscard]] bool is_launcher(int process);
 
-/// The number of processes that a process has started and not yet seen the end of.
+/// The number of child processes of a process, with ended ones that it has not waited for.
 [[nodiscard]] int children_of(int process);
 
 /// The parent of a process; 0 where that cannot be known.

@@ -60,7 +60,7 @@ class Dataset {
   /// much as its place in `batch.weights()` says, in losses, gradients and results: 1, unless `read` writes another
   /// number there: 0, or from smallest_weight to largest_weight. The loader refuses others by the sample's number.
   virtual void read(const SampleRequest& request, Batch& batch) const = 0;
-  /// The files that a sample is from, for messages: `pictures/cat/3.png`; empty: none, or not known.
+  /// The files of a sample, for messages: `pictures/cat/3.png`; empty: none, or unknown.
   [[nodiscard]] virtual std::string origin(std::uint64_t /*sample*/) const { return {}; }
   /// Gradients times this, down to 1e-20, are no denormals of float32, which training takes for 0.
   static constexpr float smallest_weight = 1e-18F;

@@ -28,8 +28,9 @@ class DatasetPart final : public Dataset {
   /// Of the whole's, of size(), and of at most fingerprint_samples of its numbers, evenly spread.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
-  /// The data that this is a part of, and the number there of sample `sample` < size().
+  /// The data that this is a part of.
   [[nodiscard]] const Dataset& whole() const noexcept { return data_; }
+  /// The number in `whole()` of sample `sample` < size().
   [[nodiscard]] std::uint64_t number(std::size_t sample) const noexcept {
     return samples_.empty() ? begin_ + sample : samples_[sample];
   }

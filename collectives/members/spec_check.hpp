@@ -44,7 +44,7 @@ void require_memory(const Tensor& tensor, const std::string& label);
 [[nodiscard]] bool is_on_device(const CollectiveSpec& spec);
 [[nodiscard]] const std::string& label_of(const CollectiveSpec& spec);
 
-/// What a collective is called in records; counts as all ranks have them. Specs are complete.
+/// A collective's description in records, with all ranks' counts. Specs are complete.
 [[nodiscard]] Description describe(const BroadcastSpec& spec);
 [[nodiscard]] Description describe(const ReduceSpec& spec);
 [[nodiscard]] Description describe(const ReduceScatterSpec& spec);

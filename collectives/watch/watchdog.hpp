@@ -45,7 +45,7 @@ class Watchdog {
     double timeout = 60;    ///< seconds, more than 0
     bool one_host = false;  ///< all ranks are on this host, known before they meet
     std::function<void(const Stall&)> on_stall;
-    int started_here = 0;  ///< ranks that the launcher, this process's parent, has started here; 0: not known
+    int started_here = 0;  ///< number of ranks that the parent process, a launcher, starts on this host; 0: unknown
   };
   /// Starts to watch. `recorder` is this rank's.
   Watchdog(std::shared_ptr<Recorder> recorder, Options options);
@@ -139,7 +139,7 @@ class Watchdog {
   bool inquiring_ = false;
   double now_ = 0;  ///< seconds in which the thread could look
   double searched_at_ = -1, looked_at_ = -1;
-  double counted_at_ = -1, complete_at_ = 0;  ///< the processes of the launcher
+  double counted_at_ = -1, complete_at_ = 0;  ///< last count of the launcher's processes; last complete count
   Lead lead_;
 
   std::atomic<bool> asked_{false};

@@ -96,12 +96,12 @@ class Computation {
 /// slow.
 [[nodiscard]] bool is_fallback(const std::string& implementation);
 
-/// A way to compute something; `computation` is empty where this processor or library has none.
+/// A candidate; `computation` is empty if this processor or library does not support it.
 struct Option {
   std::string name;
   std::unique_ptr<Computation> computation;
   double counts = 1;      ///< as Candidate::counts
-  std::size_t times = 1;  ///< how often a run computes it
+  std::size_t times = 1;  ///< number of computations in a run
 };
 
 /// What `make` returns; empty where the library refuses.

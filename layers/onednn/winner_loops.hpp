@@ -16,7 +16,7 @@ struct Grid {
   }
 };
 
-/// Sums in registers, which are added to memory at the end: a sum of sums has the smaller rounding error.
+/// Sums in registers, which are added to memory at the end: a sum of sums has a smaller rounding error.
 template <int blocks>
 struct Sums {
   Vector sum[blocks][taps];

@@ -42,19 +42,19 @@ CheckpointManifest verify_checkpoint(const std::filesystem::path& checkpoint);
 /// returns. Throws ResourceError.
 void publish_checkpoint(const std::filesystem::path& partial, std::uint64_t step);
 
-/// Removes the oldest of the checkpoints up to `step` until `keep` are left; but the newest audited one stays. Nobody
-/// sees half of one.
+/// Removes the oldest of the checkpoints up to `step` until `keep` are left; the newest audited one always stays. No
+/// reader sees a part of one.
 void keep_newest(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep);
 
-/// Removes the oldest checkpoint, to make room. The newest that is whole stays, and the newest audited one. Returns
-/// where it was; nothing where none may go. Reads every byte of the one that stays. Throws ManifestVersionError.
+/// Removes the oldest checkpoint, to make room, except the newest whole one and the newest audited one. Returns its
+/// path; nullopt if none may be removed. Reads every byte of the newest whole one. Throws ManifestVersionError.
 [[nodiscard]] std::optional<std::filesystem::path> remove_oldest(const std::filesystem::path& directory);
 
 /// Removes what earlier runs left half-written or half-removed.
 void remove_leftovers(const std::filesystem::path& directory);
 
-/// Takes checkpoints after `step` out of the list, under names that no run looks for: a training that goes on from an
-/// older one leaves them behind. Returns their new places. Throws ResourceError.
+/// Renames checkpoints after `step`, so that no run finds them: a training that resumed from an older one does not use
+/// them. Returns their new paths. Throws ResourceError.
 std::vector<std::filesystem::path> set_aside_after(const std::filesystem::path& directory, std::uint64_t step);
 
 }  // namespace ronda

@@ -17,14 +17,14 @@ struct StepResult {
   bool stop = false;         ///< some rank asked to stop after this step
   bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
   bool spoiled = false;      ///< there was an update, and it left parameters or states that are not all finite
-  bool of_finite = false;    ///< it tells of several steps, some of them not finite: its means are those of the others
+  bool of_finite = false;    ///< result of several steps, some of them not finite: its means are those of the others
   bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
   double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
   StepFlags flags = {};      ///< how many ranks raised each
-  /// Where ranks step at their own pace: the step whose samples the gradients were of, by its number from
-  /// Strategy::samples_for. Empty: this step.
+  /// If ranks step at their own pace: the step whose samples the gradients were computed from, by its number from
+  /// Strategy::samples_for. Nullopt: this step.
   std::optional<std::size_t> samples_of = {};
-  bool settled = true;  ///< no rank computes samples of another step yet
+  bool settled = true;  ///< no rank has begun to compute samples of another step
   StepTimes times;      ///< without data
 };
 

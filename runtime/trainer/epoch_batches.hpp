@@ -6,9 +6,9 @@
 
 namespace ronda {
 
-/// The batches of an epoch that its steps have taken. Asynchronous workers finish their batches out of order, so that a
-/// batch may be skipped for some steps. Batches that no step has taken yet are numbered in ascending order, the skipped
-/// ones first:
+/// The batches of an epoch that its steps have taken. Asynchronous workers finish their batches out of order, so steps
+/// may skip a batch for some time. Batches that no step has taken yet are numbered in ascending order, the skipped ones
+/// first:
 ///
 ///     batch     0      1        2      3        4      5   6  …
 ///               taken  skipped  taken  skipped  taken
@@ -24,12 +24,12 @@ class EpochBatches {
   [[nodiscard]] std::uint64_t taken() const noexcept { return end_ - skipped_.size(); }
   /// Batches that no step has taken, although a step has taken a later one; ascending.
   [[nodiscard]] const std::vector<std::uint64_t>& skipped() const noexcept { return skipped_; }
-  /// The batch of a number, which is at least `taken()`.
+  /// The batch with this number, `taken()` or more.
   [[nodiscard]] std::uint64_t batch(std::uint64_t number) const {
     const std::uint64_t ahead = number - taken();
     return ahead < skipped_.size() ? skipped_[ahead] : end_ + (ahead - skipped_.size());
   }
-  /// A step has taken this batch, which no step has taken before.
+  /// Notes that a step has taken this batch, which no step has taken before.
   void take(std::uint64_t batch) {
     if (batch < end_) {
       skipped_.erase(std::ranges::lower_bound(skipped_, batch));

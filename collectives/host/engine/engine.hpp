@@ -102,8 +102,8 @@ class Engine {
   /// Returns when `done`, which is asked again each time that something may have ended; it may start operations.
   void wait_until(FunctionRef<bool()> done);
 
-  /// Runs `work`, whose calls of MPI wait for other ranks. Below MPI_THREAD_MULTIPLE no other thread calls MPI
-  /// meanwhile; then all these ranks must have arrived.
+  /// Runs `work`, which waits for other ranks inside MPI. Below MPI_THREAD_MULTIPLE no other thread can call MPI
+  /// meanwhile, so all these ranks must have arrived before.
   template <class Work>
   auto inside_mpi(Work&& work) {
     const auto turn = takes_turns() ? turn_.take_to_wait() : MpiTurn::Lock();

@@ -18,7 +18,7 @@ void check(int code, const char* call);
 
 /// Whether MPI was finalized, and can no longer be called.
 [[nodiscard]] bool is_over() noexcept;
-/// Throws LogicError where it was: MPI would end the process with a message of its own.
+/// Throws LogicError if it was: MPI itself would print a message and end the process.
 void require_not_over();
 
 /// MPI's clock, which in a simulator is the simulated one; for differences.
@@ -106,7 +106,7 @@ class Communicator {
     std::swap(gatherer_, other.gatherer_);
   }
 
-  /// The handle for a call of MPI. Throws as require_not_over.
+  /// The handle, for a call of MPI. Throws as require_not_over does.
   [[nodiscard]] MPI_Comm live() const;
 
   MPI_Comm handle_ = MPI_COMM_NULL;

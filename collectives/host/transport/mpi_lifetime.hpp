@@ -12,12 +12,12 @@ class MpiLifetime {
  public:
   /// @param wanted_level  MPI_THREAD_…
   /// @param ledger        records the beginning; its recorder, if it has one, the end
-  /// Throws LogicError where MPI is initialised already, and CommunicationError.
+  /// Throws LogicError if MPI is already initialised, and CommunicationError.
   MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledger);
   MpiLifetime(const MpiLifetime&) = delete;
-  /// Finalizes it, unless an exception is under way: that would wait for ranks that no longer come.
+  /// Finalizes MPI, unless it runs because of an exception: that would wait for ranks that no longer come.
   ~MpiLifetime();
-  /// Where it is known only now.
+  /// Sets a recorder that is known only now.
   void record_end(std::shared_ptr<Recorder> recorder) noexcept { recorder_ = std::move(recorder); }
 
  private:

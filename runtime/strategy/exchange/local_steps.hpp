@@ -17,7 +17,7 @@
 
 namespace ronda {
 
-/// Throws InputError, with the reason and the remedy, where a replica cannot make steps of its own.
+/// Throws InputError, with the reason and the remedy, if a replica cannot make steps of its own.
 void require_local_steps(const Replica& replica);
 
 /// No gradient is sent: each rank makes steps of its own, with the mean gradient of its own samples, and once in
@@ -28,12 +28,13 @@ void require_local_steps(const Replica& replica);
 ///     average:    x_r = a - d
 ///     nesterov:   m = momentum · m + d,   x_r = a - rate · (d + momentum · m)
 ///
-/// The mean weights all ranks alike, also one that had no samples. All ranks compute it from the same sums, so that
-/// they have the same bits then. The step's sums travel with the changes; until then a rank knows its own alone, and a
-/// step tells nothing. Ranks synchronise earlier where one of them asks to leave (LeaveNotice).
+/// In the mean all ranks have the same weight, also a rank without samples. All ranks compute it from the same sums, so
+/// that they then have the same bits. The sums of losses and flags are sent with the changes. Between synchronisations
+/// a rank has only its own, and a step has no result. Ranks synchronise early if one of them asks to leave
+/// (LeaveNotice).
 ///
-/// With `fragments` this holds for a fragment at a time (Fragments), and for all of them where a synchronisation is
-/// asked for, or where a step tells that a rank asked to stop or to save.
+/// With `fragments` this holds for one fragment at a time (Fragments), and for all fragments if a synchronisation is
+/// requested, or if a rank asked to stop or to save.
 ///
 /// Stich, "Local SGD converges fast and communicates little", ICLR 2019; Lin et al., "Don't use large mini-batches, use
 /// local SGD", ICLR 2020 (`local_after`); Douillard et al., "DiLoCo: distributed low-communication training of language

@@ -78,7 +78,7 @@ class OwnPace : public GradientExchange {
     StepControl sums;              ///< its own
     std::uint64_t step = 0;        ///< since the last one that settled
     std::uint64_t samples_of = 0;  ///< asynchronous: the step whose samples it computed, counted likewise
-    std::uint64_t end = 0;         ///< of the epoch, counted likewise
+    std::uint64_t end = 0;         ///< end of the epoch, counted likewise
     std::uint64_t idle = 0;        ///< the epoch has no samples for it: there are no gradients
   };
   /// From a server to a worker, before records (the leader's) and values.
