@@ -30,8 +30,8 @@ void remove_old_records(const std::filesystem::path& folder) noexcept;
 [[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank,
                                                 std::string_view apart = {});
 
-/// Marks the job as over in a rank's record; the rank checks this before each collective. Does nothing if the record is
-/// another job's by now.
+/// Marks the job as over in a rank's record: that rank's watchdog finds the mark before it ends the job itself. Does
+/// nothing if the record is another job's by now.
 /// @param job  the number that the ranks share; 0 before they have met
 void tell_over(const std::filesystem::path& record, std::uint64_t job) noexcept;
 

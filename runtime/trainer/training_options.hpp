@@ -105,7 +105,7 @@ struct TrainingOptions {
   double least_improvement = 0;         ///< a loss is better where it is less by more than this
 
   DeviceChoice device = DeviceChoice::automatic;
-  /// On a GPU: steps that are begun before the oldest of them is completed. A request to end or to save takes effect
+  /// On a GPU: steps that are begun before the result of the oldest is read. A request to end or to save takes effect
   /// so many steps less one late; the numbers of every step stay exact.
   std::size_t steps_in_flight = 4;
   /// tf32 and mixed_float16 are for GPUs only, mixed_bfloat16 also for processors that have instructions for it.
