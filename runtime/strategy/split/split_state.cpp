@@ -78,8 +78,7 @@ void SplitState::gather_state() {
 
 void SplitState::average_states() {
   // All ranks of a group have them, and after a checkpoint of another strategy others each: so the mean is over all.
-  ronda::average_states(parts().replica, parts().communicator, shard_of(parts().communicator),
-                        parts().has_samples);
+  ronda::average_states(parts().replica, parts().communicator, shard_of(parts().communicator), parts().has_samples);
   gather_whole();
 }
 
