@@ -4,6 +4,7 @@
 #include <ronda/runtime/io/detail/write_all.hpp>
 #include <ronda/runtime/io/metrics_file.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,20 +79,48 @@ class Line {
   bool first_;
 };
 
-/// How many bytes of the file the lines up to `step` take: whole lines, in ascending order.
-/// @param last  the last of them
-std::uintmax_t length_up_to(std::uint64_t step, const std::filesystem::path& path, std::string& last) {
+/// Lines of an earlier run that a resumed training keeps.
+struct KeptLines {
+  std::uintmax_t bytes = 0;
+  std::uint64_t step = 0;  ///< of the last line
+  std::string last;        ///< the last line, without its end
+};
+
+/// The file's whole lines up to `step`, in ascending order.
+KeptLines lines_up_to(std::uint64_t step, const std::filesystem::path& path) {
   constexpr std::string_view start = "{\"step\": ";
   std::ifstream file(path, std::ios::binary);
-  std::uintmax_t length = 0;
-  for (std::string line; std::getline(file, line) && !file.eof(); length += line.size() + 1) {
+  KeptLines kept;
+  for (std::string line; std::getline(file, line) && !file.eof(); kept.bytes += line.size() + 1) {
     std::uint64_t found = 0;
     if (!line.starts_with(start) || line.back() != '}') break;
     std::from_chars(line.data() + start.size(), line.data() + line.size(), found);
     if (found == 0 || found > step) break;
-    last = line;
+    kept.step = found;
+    kept.last = line;
   }
-  return length;
+  return kept;
+}
+
+/// A step's line without the results of its epoch.
+std::string without_results(const std::string& line) {
+  return line.substr(0, std::min(line.find(", \"epoch_loss\""), line.size() - 1)) + "}\n";
+}
+
+std::string lost_lines(const std::filesystem::path& path, std::uint64_t found, std::uint64_t expected) {
+  const std::string end = found == 0 ? "has no line of a step" : "ends with step " + std::to_string(found);
+  return path.string() + " " + end + ", and the checkpoint is of step " + std::to_string(expected) +
+         ": steps between have no line; give the --metrics file of the run that wrote the checkpoint";
+}
+
+/// Writes at an offset a file that is open to append, where writes otherwise go to its end. Returns 0 or errno.
+int write_at(int file, std::uintmax_t offset, std::string_view text) {
+  const int flags = ::fcntl(file, F_GETFL);
+  if (flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_APPEND) != 0) return errno;
+  int error = ::lseek(file, static_cast<off_t>(offset), SEEK_SET) < 0 ? errno : 0;
+  if (error == 0) error = write_all(file, std::as_bytes(std::span(text)));
+  if (::fcntl(file, F_SETFL, flags) != 0 && error == 0) error = errno;
+  return error;
 }
 
 }  // namespace
@@ -100,8 +129,9 @@ MetricsFile::Keys MetricsFile::keys_for(const std::string& metric) {
   return {"train_" + metric, "epoch_" + metric, "test_" + metric, "validation_" + metric};
 }
 
-MetricsFile::MetricsFile(std::filesystem::path path)
+MetricsFile::MetricsFile(std::filesystem::path path, EventSink* warned)
     : path_(std::move(path)),
+      warned_(warned),
       file_(std::make_unique<Descriptor>(Place(path_).open_to_append())),
       metric_("accuracy"),
       keys_(keys_for(metric_)),
@@ -127,18 +157,17 @@ void MetricsFile::on_start(const StartReport& report) {
   if (report.metric.name != metric_ && !report.metric.name.empty()) keys_ = keys_for(report.metric.name);
   metric_ = report.metric.name;
   if (!regular_) return;  // a pipe keeps nothing
-  std::uintmax_t length = 0;
-  std::string last;
-  if (report.step > 0) length = length_up_to(report.step, path_, last);
-  // The line of the epoch that goes on gets the epoch's results yet, if not for the first time.
+  const KeptLines kept = report.step > 0 ? lines_up_to(report.step, path_) : KeptLines();
+  cut(kept.bytes);
   last_.clear();
-  if (last.find("\"epoch\": " + std::to_string(report.epoch) + ",") != std::string::npos) {
-    length -= last.size() + 1;
-    last_ = last.substr(0, std::min(last.find(", \"epoch_loss\""), last.size() - 1)) + "}\n";
-    last_is_written_ = false;
+  // The line of the epoch that goes on gets the epoch's results yet, if not for the first time. It stays in the file
+  // meanwhile: a run that ends early must not take it along.
+  if (kept.last.find("\"epoch\": " + std::to_string(report.epoch) + ",") != std::string::npos) {
+    last_ = without_results(kept.last);
+    last_is_written_ = true;
+    if (last_.size() != kept.last.size() + 1) replace_last(kept.last + "\n", last_);
   }
-  if (::ftruncate(file_->number(), static_cast<off_t>(length)) != 0)
-    throw ResourceError("cannot cut " + path_.string() + ": " + std::strerror(errno));
+  if (kept.step != report.step && warned_ != nullptr) warned_->on_warning(lost_lines(path_, kept.step, report.step));
 }
 
 void MetricsFile::on_step(const StepReport& report) {
@@ -166,7 +195,7 @@ void MetricsFile::flush() {
 
 void MetricsFile::on_epoch(const EpochReport& report) {
   if (last_.empty() || (last_is_written_ && !regular_)) return write_buffer();
-  if (last_is_written_) take_last_back();
+  const std::string written = last_is_written_ ? last_ : std::string();
   Line line(last_);
   line.add("epoch_loss", report.train_loss).add(keys_.epoch, report.train_metric).add("epoch_seconds", report.seconds);
   if (report.evaluated)
@@ -178,7 +207,10 @@ void MetricsFile::on_epoch(const EpochReport& report) {
         .add(keys_.validation, report.validation_metric)
         .add("validation_metrics", report.validation_metrics);
   line.finish();
-  push_last();
+  if (written.empty())
+    push_last();
+  else
+    replace_last(written, last_);
   last_.clear();
   write_buffer();
 }
@@ -192,13 +224,25 @@ void MetricsFile::push_last() {
   used_ += last_.size();
 }
 
-/// Out of the file, whose last line it is.
-void MetricsFile::take_last_back() {
-  struct stat status {};
-  if (::fstat(file_->number(), &status) != 0 ||
-      ::ftruncate(file_->number(), status.st_size - static_cast<off_t>(last_.size())) != 0)
+void MetricsFile::cut(std::uintmax_t bytes) {
+  if (::ftruncate(file_->number(), static_cast<off_t>(bytes)) != 0)
     throw ResourceError("cannot cut " + path_.string() + ": " + std::strerror(errno));
-  last_is_written_ = false;
+}
+
+/// Replaces the file's last line in place: at no time is the file without it.
+void MetricsFile::replace_last(std::string_view before, std::string_view after) {
+  struct stat status {};
+  if (::fstat(file_->number(), &status) != 0) status.st_size = 0;
+  const auto length = static_cast<std::uintmax_t>(status.st_size);
+  if (length < before.size()) throw ResourceError("cannot write " + path_.string() + ": another program has cut it");
+  const std::uintmax_t begin = length - before.size();
+  if (const int error = write_at(file_->number(), begin, after); error != 0) {
+    static_cast<void>(write_at(file_->number(), begin, before));  // has room where it was
+    cut(length);
+    last_.clear();
+    throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(error));
+  }
+  cut(begin + after.size());
 }
 
 void MetricsFile::write_buffer() {

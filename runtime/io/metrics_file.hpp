@@ -2,6 +2,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -27,8 +28,9 @@ class Descriptor;
 /// The file is locked during the lifetime of this object, if its file system has locks.
 class MetricsFile final : public EventSink {
  public:
-  /// Throws InputError if the file cannot be created, or another training writes it.
-  explicit MetricsFile(std::filesystem::path path);
+  /// @param warned  hears of a resume for which the file lacks lines; null: nobody
+  /// Throws InputError where the file cannot be created, or another training writes it.
+  explicit MetricsFile(std::filesystem::path path, EventSink* warned = nullptr);
   ~MetricsFile() override;
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
@@ -52,9 +54,11 @@ class MetricsFile final : public EventSink {
   void push_last();
   void write_buffer();
   void write(std::string_view text);
-  void take_last_back();
+  void cut(std::uintmax_t bytes);
+  void replace_last(std::string_view before, std::string_view after);
 
   std::filesystem::path path_;
+  EventSink* warned_;
   std::unique_ptr<Descriptor> file_;
   std::array<char, 64 * longest_step> buffer_;
   std::size_t used_ = 0;

@@ -47,7 +47,7 @@ std::vector<std::unique_ptr<EventSink>> open_file_sinks(const TrainingOptions& o
   const auto add = [&](std::unique_ptr<EventSink> file) {
     sinks.push_back(std::make_unique<OptionalFile>(std::move(file), warned));
   };
-  if (!options.metrics.empty()) add(std::make_unique<MetricsFile>(options.metrics));
+  if (!options.metrics.empty()) add(std::make_unique<MetricsFile>(options.metrics, &warned));
   if (!options.tensorboard.empty()) add(std::make_unique<TensorBoardFile>(options.tensorboard));
   return sinks;
 }

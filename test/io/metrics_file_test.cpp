@@ -13,6 +13,7 @@
 
 using namespace ronda;
 using namespace ronda::test;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -168,6 +169,57 @@ TEST_CASE("the line of an epoch's last step has the epoch's results, also after 
   }
   CHECK(lines_of(folder / "metrics")[2].contains("test_loss"));
   CHECK(lines_of(folder / "metrics").size() == 4);
+}
+
+TEST_CASE("a resumed run that ends before its first flush takes no line along") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "metrics";
+  {
+    MetricsFile metrics(path);
+    for (std::uint64_t step = 1; step <= 4; ++step) metrics.on_step(report_of(step, 0.5));
+  }
+  for (int i = 0; i < 3; ++i) {
+    MetricsFile metrics(path);
+    metrics.on_start({.step = 3, .epoch = 1, .metric = {"accuracy", true}});
+    metrics.on_step(report_of(4, 0.5));
+    CHECK(lines_of(path).size() == 3);  // as a kill would leave it
+  }
+  EpochReport epoch;
+  epoch.epoch = 1;
+  epoch.train_loss = 0.5;
+  MetricsFile(path).on_start({.step = 3, .epoch = 1, .metric = {"accuracy", true}});
+  for (int i = 0; i < 2; ++i) {  // the epoch's results are there from the second time on
+    MetricsFile metrics(path);
+    metrics.on_start({.step = 3, .epoch = 1, .metric = {"accuracy", true}});
+    REQUIRE(lines_of(path).size() == 3);
+    CHECK_FALSE(lines_of(path).back().contains("epoch_loss"));
+    metrics.on_epoch(epoch);
+    REQUIRE(lines_of(path).size() == 3);
+    CHECK(lines_of(path).back()["epoch_loss"] == 0.5);
+  }
+}
+
+TEST_CASE("a resume that finds lines missing says so") {
+  struct Warnings final : EventSink {
+    void on_warning(std::string_view text) override { texts.emplace_back(text); }
+    std::vector<std::string> texts;
+  } warnings;
+  const TemporaryFolder folder;
+  const auto resume = [&](std::uint64_t step) {
+    MetricsFile metrics(folder / "metrics", &warnings);
+    metrics.on_start({.step = step});
+    metrics.on_step(report_of(step + 1, 0.5));
+  };
+  resume(0);
+  resume(1);
+  CHECK(warnings.texts.empty());
+  resume(5);
+  REQUIRE(warnings.texts.size() == 1);
+  require_mentions(warnings.texts.back(), {"metrics ends with step 2", "checkpoint is of step 5"});
+  write_file(folder / "metrics", "");
+  resume(5);
+  REQUIRE(warnings.texts.size() == 2);
+  require_mentions(warnings.texts.back(), {"no line of a step"});
 }
 
 TEST_CASE("a loss without a metric, and validation data") {
