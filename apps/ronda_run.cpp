@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -277,6 +278,7 @@ void refuse_launcher(const Launcher& launcher) {
 
 int run(Arguments& arguments, SignalInbox& inbox) {
   SupervisorOptions& options = arguments.supervisor;
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read what it prints may end before the job does
   refuse_launcher(Launcher::from_environment());
   options.launcher = words(arguments.launcher);
   if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");

@@ -142,7 +142,8 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
   unbind_first_thread();
   const Launcher launcher = Launcher::from_environment();
   if (launcher.size > 1) end_with_launcher();
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails, as on a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write, as a full disk is
+  std::signal(SIGPIPE, SIG_IGN);  // likewise a pipe whose reader has ended: `PROGRAM | tee log`, and Ctrl-C
   WorldOptions options;
   std::exception_ptr error;
   const bool go_on = prepare_alone(prepare, options, launcher.rank, error);

@@ -1,7 +1,13 @@
 // Lists of hosts, whose names become words of commands.
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
+#include <ronda/runtime/supervise/child_process.hpp>
 #include <ronda/runtime/supervise/hosts.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"
@@ -119,4 +125,11 @@ TEST_CASE("thousands of damages: InputError or hosts that may be named") {
     } catch (const InputError&) {
     }
   }
+}
+TEST_CASE("a child has the usual SIGPIPE") {
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  ChildProcess child({"sh", "-c", "kill -PIPE $$"}, ChildOutput::dropped);
+  while (!child.status()) usleep(1000);
+  CHECK(child.ended_by() == SIGPIPE);
+  std::signal(SIGPIPE, before);
 }

@@ -83,6 +83,20 @@ expect_summary parameters $((784 * 32 + 32 + 32 * 16 + 16 + 160 + 10))
 trained 2 mnist_cnn --steps 2
 expect_summary parameters 93322
 
+# ---- readers that end: as with a full disk, training goes on
+
+what='a reader of the table that ends'
+run bash -c 'env --default-signal=PIPE "$@" | true; exit "${PIPESTATUS[0]}"' - "$apps/mnist_mlp" --data "$few" --epochs 2 --save "$work/piped"
+expect_status 0
+expect 'the model' test -s "$work/piped"
+expect 'no words of it' test "$(grep -cE 'error|warning' "$work/err")" -eq 0
+mkfifo "$work/reader"
+for ranks in 1 2; do
+  : <"$work/reader" &
+  trained $ranks mnist_mlp --epochs 2 --metrics "$work/reader" --save "$work/model$ranks"
+  expect 'one warning' test "$(grep -c "^ronda: warning: cannot write $work/reader: Broken pipe; training goes on" "$work/err")" -eq 1
+  expect 'the model' test -s "$work/model$ranks"
+done
 # ---- equal runs
 
 same_hash() { # same_hash TEXT: this run's parameters are the last one's
