@@ -5,6 +5,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -63,7 +64,8 @@ void Place::enter(const std::string& name) {
 void Place::follow(const struct stat& link, bool last) {
   if (!is_trusted(link.st_uid) && (last || everybody_writes_here())) throw is_foreign("link", link.st_uid);
   struct stat target {};
-  if (last && leads_to_no_path(target)) {
+  if (last && leads_to_open_file(target)) {
+    if (S_ISREG(target.st_mode)) throw is_open_file();
     by_system_ = true;
     found_ = target;
     return;
@@ -76,10 +78,10 @@ void Place::follow(const struct stat& link, bool last) {
 }
 
 /// /dev/stdout is a link to one of /proc, whose text is no path where the output is a pipe.
-bool Place::leads_to_no_path(struct stat& target) const {
+bool Place::leads_to_open_file(struct stat& target) const {
   struct statfs system {};
   return ::fstatfs(folder(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC &&
-         ::fstatat(folder(), name_.c_str(), &target, 0) == 0 && !S_ISREG(target.st_mode) && !S_ISDIR(target.st_mode);
+         ::fstatat(folder(), name_.c_str(), &target, 0) == 0 && !S_ISDIR(target.st_mode);
 }
 
 bool Place::everybody_writes_here() const {
@@ -90,6 +92,14 @@ bool Place::everybody_writes_here() const {
 InputError Place::cannot_create(int error) const {
   return InputError("cannot create " + path_.string() + ": " + std::strerror(error) +
                     "; give a file in a folder that exists and that you may write to");
+}
+
+InputError Place::is_open_file() const {
+  std::array<char, PATH_MAX> text{};
+  const ssize_t length = ::readlinkat(folder(), name_.c_str(), text.data(), text.size());
+  const std::string file(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  return InputError("will not write to " + path_.string() + ": it is the open file " + file +
+                    ", whose other lines would be lost; give the path of a file of its own");
 }
 
 InputError Place::is_foreign(const char* kind, uid_t owner) const {

@@ -4,6 +4,7 @@
 #include <ronda/runtime/io/metrics_file.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +101,22 @@ TEST_CASE("links of one's own are followed, and stay") {
   CHECK(read_file(home / "made") == "made");
   fs::create_symlink("loop", folder / "loop");
   require_mentions(message_of<InputError>([&] { write_text(folder / "loop", ""); }), {"loop"});
+}
+
+TEST_CASE("a file that is open under a number is not replaced") {
+  const TemporaryFolder folder;
+  write_file(folder / "log", "precious\n");
+  const int log = ::open((folder / "log").c_str(), O_WRONLY | O_APPEND);
+  REQUIRE(log >= 0);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(log), folder / "link");
+  for (const auto& [name, write] : ways())
+    for (const fs::path& path : {fs::path("/proc/self/fd") / std::to_string(log),
+                                 fs::path("/dev/fd") / std::to_string(log), folder / "link"}) {
+      INFO(name << " " << path);
+      require_mentions(message_of<InputError>([&] { write(path); }), {path.string(), (folder / "log").string()});
+      CHECK(read_file(folder / "log") == "precious\n");
+    }
+  ::close(log);
 }
 
 TEST_CASE("names of files in the making cannot be foretold") {

@@ -97,6 +97,15 @@ for ranks in 1 2; do
   expect 'one warning' test "$(grep -c "^ronda: warning: cannot write $work/reader: Broken pipe; training goes on" "$work/err")" -eq 1
   expect 'the model' test -s "$work/model$ranks"
 done
+for option in --metrics --summary-json --save --predictions; do
+  what="$option /dev/stdout, appended to a file"
+  echo precious >"$work/log"
+  run bash -c '"$@" >>"$0"' "$work/log" "$apps/mnist_mlp" --data "$few" --steps 2 "$option" /dev/stdout
+  expect_status 2
+  expect_message "will not write to /dev/stdout: it is the open file $work/log"
+  expect 'the file as it was' test "$(cat "$work/log")" = precious
+done
+
 # ---- equal runs
 
 same_hash() { # same_hash TEXT: this run's parameters are the last one's

@@ -44,8 +44,9 @@ class Place {
   void walk(const std::filesystem::path& path);
   void enter(const std::string& folder);
   void follow(const struct stat& link, bool last);
-  [[nodiscard]] bool leads_to_no_path(struct stat& target) const;
+  [[nodiscard]] bool leads_to_open_file(struct stat& target) const;
   [[nodiscard]] bool everybody_writes_here() const;
+  [[nodiscard]] InputError is_open_file() const;
   [[nodiscard]] InputError is_foreign(const char* kind, uid_t owner) const;
 
   std::filesystem::path path_;
