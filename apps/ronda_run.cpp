@@ -236,12 +236,30 @@ void print(const RunReport& report) {
   std::fprintf(stderr, "\n");
 }
 
-/// Throws InputError if `--json` is an input or another output of the program, or cannot be created.
+/// Files that are there among the program's words, which it may read.
+std::vector<std::filesystem::path> files_among(const std::vector<std::string>& words) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& word : words)
+    for (const std::string& path : {word, word.substr(word.find('=') + 1)})
+      if (std::error_code ignored; std::filesystem::is_regular_file(path, ignored)) files.emplace_back(path);
+  return files;
+}
+
+/// `--json` is a file of its own, beside those of the program. The program may read others than those that it names: no
+/// file but an earlier report is replaced.
 void require_own_report(const Arguments& arguments, const Program& program) {
   std::vector<Output> outputs{{"--json", arguments.json}};
   for (const std::string option : {"--save", "--summary-json", "--metrics", "--predictions", "--plan"})
     outputs.push_back({"the program's " + option, program.value(option).value_or("")});
-  require_apart(outputs, {arguments.hostfile, program.words.front(), program.value("--config").value_or("")});
+  std::vector<std::filesystem::path> inputs{arguments.hostfile, program.words.front(),
+                                            program.value("--config").value_or("")};
+  if (std::error_code ignored; std::filesystem::is_regular_file(arguments.json, ignored)) {
+    if (!is_run_report(arguments.json))
+      throw InputError("--json " + apps::excerpt(arguments.json) +
+                       " is there, and is no report of ronda_run: it would be lost; give another path, or remove it");
+    require_apart({outputs.front()}, files_among(program.words));
+  }
+  require_apart(outputs, inputs);
   if (!arguments.json.empty()) check_creatable(arguments.json);
 }
 

@@ -14,6 +14,17 @@ RunJson or_null(const std::optional<Number>& number) {
 
 }  // namespace
 
+bool is_run_report(const std::filesystem::path& path) {
+  try {
+    const std::string text = read_text(path);
+    if (text.empty()) return true;
+    const auto json = parse_json(text, path);
+    return json.is_object() && json.contains("starts") && json.contains("failures") && json.contains("happenings");
+  } catch (const InputError&) {  // another file
+    return false;
+  }
+}
+
 void write_run_report(const std::filesystem::path& path, const RunReport& report) {
   RunJson happenings = RunJson::array();
   for (const auto& [seconds, text] : report.happenings) happenings.push_back({{"seconds", seconds}, {"text", text}});

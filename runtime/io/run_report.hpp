@@ -24,6 +24,9 @@ struct RunReport {
   }
 };
 
+/// Whether the file is such a report, or empty: what a further run may replace.
+[[nodiscard]] bool is_run_report(const std::filesystem::path& path);
+
 /// As JSON. Throws InputError where the file cannot be created, ResourceError where it cannot be written.
 void write_run_report(const std::filesystem::path& path, const RunReport& report);
 

@@ -33,6 +33,7 @@ mkdir "$work/bin"
 printf '#!/bin/sh\n' >"$work/bin/train"
 chmod +x "$work/bin/train"
 touch "$work/agent.txt"
+echo data >"$work/data.gz"
 export PATH=$work/bin:$PATH
 cores=$(for cpu in $(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | sed 's/-/ /' | while read -r a b; do seq "$a" "${b:-$a}"; done); do
   cat "/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list"; done | sort -u | wc -l)
@@ -207,6 +208,9 @@ refused_alone 'global-batch-size' train --checkpoint-dir "$work" --config "$work
 refused_alone 'checkpoint-dir' train --config "$work/a_rank.toml"
 refused_alone 'none.toml' train --checkpoint-dir "$work" --config "$work/none.toml"
 refused_alone 'expected a program' -n 2
+# Its report replaces no file but an earlier one.
+refused_alone 'no report of ronda_run' --json "$work/data.gz" train --checkpoint-dir "$work"
+expect 'the file as it was' test "$(cat "$work/data.gz")" = data
 refused_alone 'leave that out' -n 2 mpirun -n 2 train --checkpoint-dir "$work"
 refused_alone 'no-such-option' --no-such-option
 refused_alone 'no option --max-failure; did you mean --max-failures' --max-failure 3 train
