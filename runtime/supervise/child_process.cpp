@@ -19,10 +19,18 @@
 namespace ronda {
 namespace {
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// Without those that this process was started to ignore, as SIGHUP by nohup. Blocked signals would come nevertheless.
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1})
+    if (!is_ignored(signal)) sigaddset(&set, signal);
   return set;
 }
 
@@ -81,6 +89,7 @@ void pass_on(std::string_view text) {
 }  // namespace
 
 SignalInbox::SignalInbox() {
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, the children's statuses would be lost
   const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }

@@ -21,7 +21,7 @@ class SignalInbox {
   SignalInbox(const SignalInbox&) = delete;
 
   /// Waits so long, or until a signal comes or a child ends. The first SIGTERM, SIGINT, SIGHUP or SIGUSR1 asks to stop;
-  /// a second SIGTERM or SIGINT to stop now.
+  /// a second SIGTERM or SIGINT to stop now. A signal that was ignored when the process started stays ignored.
   StopRequest wait(double seconds);
 
  private:

@@ -24,8 +24,16 @@ StopSignals::StopSignals(Taken taken) {
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  const std::vector<int> signals = taken == Taken::all ? std::vector{SIGTERM, SIGUSR1, SIGINT} : std::vector{SIGUSR1};
-  for (const int signal : signals) sigaction(signal, &action, &before_[signal]);
+  const std::vector<int> signals =
+      taken == Taken::all ? std::vector{SIGTERM, SIGUSR1, SIGINT, SIGHUP} : std::vector{SIGUSR1};
+  for (const int signal : signals) take(signal, action);
+}
+
+/// A signal that is ignored stays so: SIGHUP under nohup, SIGINT of a process in the background of a script.
+void StopSignals::take(int signal, const struct sigaction& action) {
+  struct sigaction before {};
+  if (sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
+  if (sigaction(signal, &action, nullptr) == 0) before_[signal] = before;
 }
 
 StopSignals::~StopSignals() {

@@ -4,13 +4,15 @@
 
 namespace ronda {
 
-/// Handles SIGTERM, SIGUSR1 and SIGINT as requests to end the training in good order; for applications, since a library
-/// handles no signals. One object at a time, constructed before long work. After the first such signal, later ones are
-/// ignored to the end of the process, so that they do not disturb the saving; except that a second SIGINT, from a
-/// keyboard, ends the process at once. Without a signal, the destructor restores the former handlers.
+/// Takes SIGTERM, SIGUSR1, SIGINT and SIGHUP for wishes that the training end in good order; for applications, since a
+/// library takes no signals. One at a time, made before anything that takes long. From the first such signal on, all
+/// further ones are ignored to the end of the process, so that nothing disturbs the saving; but a second SIGINT, which
+/// is a person at a keyboard, ends the process at once. Without a signal, destroying this object gives them back.
 ///
-/// A training without checkpoints cannot end in good order, so it handles only SIGUSR1, which schedulers send as a
-/// warning ahead of the end: the signal should not end it. SIGTERM and SIGINT end it, as any process.
+/// A training that is not saved takes SIGUSR1 alone, which schedulers send ahead of the end: it cannot end in good
+/// order, and should not end by a warning. SIGTERM, SIGINT and SIGHUP end it, as any process.
+///
+/// Signals that were ignored before this object was made stay ignored.
 class StopSignals {
  public:
   enum class Taken : unsigned char { all, warnings };
@@ -24,6 +26,8 @@ class StopSignals {
   void ignore_from_now_on() const noexcept;
 
  private:
+  void take(int signal, const struct sigaction& action);
+
   std::map<int, struct sigaction> before_;  ///< by signal
 };
 

@@ -1,4 +1,4 @@
-// Lists of hosts, whose names become words of commands.
+// Lists of hosts, whose names become words of commands; and the signals that a supervisor heeds.
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/runtime/supervise/child_process.hpp>
@@ -126,6 +126,26 @@ TEST_CASE("thousands of damages: InputError or hosts that may be named") {
     }
   }
 }
+
+TEST_CASE("a signal asks to stop, unless it was ignored from the start, as by nohup") {
+  const auto request_after = [](int signal, bool ignored) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::signal(signal, ignored ? SIG_IGN : SIG_DFL);
+      SignalInbox inbox;
+      raise(signal);
+      _exit(static_cast<int>(inbox.wait(0)));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return static_cast<StopRequest>(WEXITSTATUS(status));
+  };
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) {
+    CHECK(request_after(signal, false) == StopRequest::stop);
+    CHECK(request_after(signal, true) == StopRequest::none);
+  }
+}
+
 TEST_CASE("a child has the usual SIGPIPE") {
   const auto before = std::signal(SIGPIPE, SIG_IGN);
   ChildProcess child({"sh", "-c", "kill -PIPE $$"}, ChildOutput::dropped);

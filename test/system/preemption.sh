@@ -70,7 +70,8 @@ fi
 interrupted() {
   local process waited alone=(--global-batch-size 100 --plan "$work/plan.json")
   what='Ctrl-C of one process'
-  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 "$counted" "${alone[@]}" --epochs 30 \
+  # What runs in the background of a script ignores SIGINT otherwise.
+  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 env --default-signal=INT "$counted" "${alone[@]}" --epochs 30 \
     --checkpoint-dir "$work/checkpoints" >"$work/out" 2>"$work/err" &
   process=$!
   for ((waited = 0; waited < 600; ++waited)); do
@@ -87,6 +88,25 @@ interrupted() {
   all_seen_once 30
 }
 aside interrupted
+
+# A signal that is ignored when a training starts stays so: SIGHUP under nohup.
+hangup() { # hangup STATUS HOW: --ignore-signal=HUP, --default-signal=HUP
+  local process waited
+  what="SIGHUP, $2"
+  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 env "$2" "$counted" --global-batch-size 100 --epochs 10 \
+    --checkpoint-dir "$work/checkpoints" >"$work/out" 2>"$work/err" &
+  process=$!
+  for ((waited = 0; waited < 600; ++waited)); do
+    [[ ! -s $work/log.0 ]] || break
+    sleep 0.05
+  done
+  kill -HUP "$process"
+  wait "$process"
+  status=$?
+  expect_status "$1"
+}
+aside hangup 75 --default-signal=HUP
+aside hangup 0 --ignore-signal=HUP
 
 # A second run on the folder of one that goes on is refused, and takes nothing from it.
 second_run() {

@@ -147,7 +147,7 @@ stop() { # stop STATUS ENDING SIGNAL…
       sleep 0.3
     done
   ) &
-  run "${job[@]}"
+  run env --default-signal=INT "${job[@]}" # which the background of a script ignores
   expect_status "$expected"
   expect 'one start' test "$(wc -l <"$folder/starts")" -eq 1
 }

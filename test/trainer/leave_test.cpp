@@ -81,6 +81,7 @@ TEST_CASE("the first signal is a wish, whichever it is; a second SIGINT ends at 
   const auto status_after = [](std::initializer_list<int> signals) {
     const pid_t child = fork();
     if (child == 0) {
+      std::signal(SIGINT, SIG_DFL);  // in the background of a script it is ignored
       const StopSignals listening;
       for (const int signal : signals) raise(signal);
       _exit(listening.received() ? 75 : 0);
@@ -98,10 +99,30 @@ TEST_CASE("the first signal is a wish, whichever it is; a second SIGINT ends at 
   CHECK(status_after({SIGTERM, SIGINT, SIGINT}) == -SIGINT);
 }
 
+TEST_CASE("SIGHUP is a wish as well, and signals that were ignored stay so") {
+  const auto received = [](int signal, bool ignored) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::signal(signal, ignored ? SIG_IGN : SIG_DFL);
+      const StopSignals listening;
+      raise(signal);
+      _exit(listening.received() ? 75 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  };
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) {
+    CHECK(received(signal, false) == 75);
+    CHECK(received(signal, true) == 0);
+  }
+}
+
 TEST_CASE("a training that is not saved takes a scheduler's warning, and no other signal") {
   const auto ended_by = [](int signal) {
     const pid_t child = fork();
     if (child == 0) {
+      std::signal(SIGINT, SIG_DFL);
       const StopSignals listening(StopSignals::Taken::warnings);
       raise(signal);
       _exit(listening.received() ? 75 : 0);
