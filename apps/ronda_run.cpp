@@ -14,6 +14,8 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -21,11 +23,14 @@
 #include <cstring>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
+#include "config_file.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -56,14 +61,27 @@ bool has(const std::vector<std::string>& command, const std::string& option) {
   return std::find(command.begin(), command.end(), option) != command.end() || value_of(command, option);
 }
 
+/// This program reads the file too, and every start must find all of it again: none of what is read once.
+void require_lasting(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const std::string path = file.string();
+  const bool of_process = path.starts_with("/dev/") || path.starts_with("/proc/");
+  if (of_process || (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored)))
+    throw InputError("the program's --config " + apps::excerpt(path) +
+                     " is no regular file, and every start has to read it: write it to a file and give that");
+}
+
 /// What the program will read from the file that --config names among its words, by option. Throws InputError.
 std::map<std::string, std::string> config_of(const std::vector<std::string>& command) {
   std::map<std::string, std::string> values;
   const auto file = value_of(command, "--config");
   if (!file) return values;
+  require_lasting(*file);
   try {
-    for (const auto& item : CLI::ConfigTOML().from_file(*file))
-      if (item.parents.empty() && item.inputs.size() == 1) values.emplace("--" + item.name, item.inputs.front());
+    for (const auto& item : apps::ConfigFile().from_file(*file))
+      if (item.parents.empty() && item.inputs.size() == 1)
+        values.emplace("--" + item.name.substr(std::min(item.name.find_first_not_of('-'), item.name.size())),
+                       item.inputs.front());
   } catch (const CLI::Error& error) {
     throw InputError("the program's --config file " + *file + ": " + error.what());
   }
@@ -144,6 +162,40 @@ void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
                      counted(options.ranks, "rank") + " in all");
 }
 
+/// What `--batch-size` gives, which ronda_run multiplies: it has to understand it as the program would.
+std::uint64_t size_of_batch(const std::string& text) {
+  std::uint64_t size = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || size == 0)
+    throw InputError("the program's --batch-size " + apps::excerpt(text) +
+                     ": expected a whole number from 1 on, in decimal digits");
+  return size;
+}
+
+bool is_batch_size(const std::string& word) { return word == "--batch-size" || word.starts_with("--batch-size="); }
+
+/// The batch of a rank becomes the global batch of all ranks, which stays the same on fewer hosts.
+void make_batch_global(const Program& program, int ranks) {
+  if (program.config.contains("--batch-size"))
+    throw InputError(
+        "batch-size in the program's --config file is a rank's, and the number of ranks may change: give "
+        "global-batch-size there");
+  std::vector<std::string>& command = program.words;
+  const auto batch = value_of(command, "--batch-size");
+  if (!batch) return;
+  if (std::ranges::count_if(command, is_batch_size) > 1)
+    throw InputError("the program's --batch-size is given more than once: give it once");
+  if (program.value("--global-batch-size"))
+    throw InputError("the program is given both --batch-size and --global-batch-size: give one of them");
+  const std::uint64_t each = size_of_batch(*batch);
+  const auto many = static_cast<std::uint64_t>(ranks);
+  if (each > std::numeric_limits<std::int64_t>::max() / many)
+    throw InputError("the program's --batch-size " + *batch + " is too large for " + counted(ranks, "rank"));
+  const auto place = std::ranges::find_if(command, is_batch_size);
+  if (*place == "--batch-size") command.erase(place + 1);
+  *place = "--global-batch-size=" + std::to_string(each * many);
+}
+
 /// What the program is told on every start: to resume, and to keep the global batch whatever the number of ranks.
 void complete(const Program& program, int ranks) {
   std::vector<std::string>& command = program.words;
@@ -159,20 +211,38 @@ void complete(const Program& program, int ranks) {
         "--resume-from would be gone back to on every restart: copy that checkpoint into a folder of its own, and give "
         "the folder as --checkpoint-dir");
   if (!has(command, "--resume") && !has(command, "--resume-or-restart")) command.emplace_back("--resume");
-  if (program.config.contains("--batch-size"))
-    throw InputError(
-        "batch-size in the program's --config file is a rank's, and the number of ranks may change: give "
-        "global-batch-size there");
-  const auto batch = value_of(command, "--batch-size");
-  if (!batch) return;
-  char* end = nullptr;
-  const unsigned long long each = std::strtoull(batch->c_str(), &end, 10);
-  if (*end != '\0' || each == 0) return;  // the program itself says what is wrong with it
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    if (!command[i].starts_with("--batch-size")) continue;
-    if (command[i] == "--batch-size") command.erase(command.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    command[i] = "--global-batch-size=" + std::to_string(each * static_cast<unsigned long long>(ranks));
-    return;
+  make_batch_global(program, ranks);
+}
+
+/// Options of mpirun that ronda_run gives itself.
+void require_plain_launcher(const std::vector<std::string>& launcher) {
+  struct Refused {
+    std::string_view option, remedy;
+  };
+  constexpr std::string_view ranks = "give the number of ranks as ronda_run -n",
+                             hosts = "give hosts as ronda_run --hosts or --hostfile";
+  constexpr std::array<Refused, 11> refused{{{"n", ranks},
+                                             {"np", ranks},
+                                             {"c", ranks},
+                                             {"N", ranks},
+                                             {"npernode", ranks},
+                                             {"H", hosts},
+                                             {"host", hosts},
+                                             {"hosts", hosts},
+                                             {"f", hosts},
+                                             {"hostfile", hosts},
+                                             {"machinefile", hosts}}};
+  const auto is_mpirun = [](const std::string& word) {
+    const std::string name = std::filesystem::path(word).filename();
+    return name.starts_with("mpirun") || name.starts_with("mpiexec") || name == "orterun" || name == "prterun";
+  };
+  auto word = std::ranges::find_if(launcher, is_mpirun);  // taskset -c 0 mpirun …: others have options of that name
+  for (; word != launcher.end(); ++word) {
+    const std::size_t begin = std::min(word->find_first_not_of('-'), word->size());
+    const std::string name = word->substr(begin, word->find('=') - begin);
+    for (const auto& [option, remedy] : refused)
+      if (begin > 0 && name == option)
+        throw InputError("--launcher has " + apps::excerpt(*word) + ": " + std::string(remedy));
   }
 }
 
@@ -300,6 +370,7 @@ int run(Arguments& arguments, SignalInbox& inbox) {
   refuse_launcher(Launcher::from_environment());
   options.launcher = words(arguments.launcher);
   if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");
+  require_plain_launcher(options.launcher);
   options.agent = arguments.agent.empty() ? default_agent() : words(arguments.agent);
   choose_hosts(arguments, options);
   const Program program{options.command};

@@ -208,6 +208,22 @@ refused_alone 'global-batch-size' train --checkpoint-dir "$work" --config "$work
 refused_alone 'checkpoint-dir' train --config "$work/a_rank.toml"
 refused_alone 'none.toml' train --checkpoint-dir "$work" --config "$work/none.toml"
 refused_alone 'expected a program' -n 2
+# What it rewrites it understands as the program does.
+refused_alone 'batch-size -5: expected a whole number' train --checkpoint-dir "$work" --batch-size -5
+refused_alone 'batch-size 0x10: expected a whole number' train --checkpoint-dir "$work" --batch-size=0x10
+refused_alone 'batch-size 9223372036854775807 is too large for 2 ranks' -n 2 train --checkpoint-dir "$work" --batch-size 9223372036854775807
+refused_alone 'batch-size is given more than once' train --checkpoint-dir "$work" --batch-size 2 --batch-size 3
+refused_alone 'both --batch-size and --global-batch-size' train --checkpoint-dir "$work" --batch-size 2 --global-batch-size 3
+echo 'global-batch-size = 8' >"$work/all.toml"
+refused_alone 'both --batch-size and --global-batch-size' train --checkpoint-dir "$work" --batch-size 2 --config "$work/all.toml"
+echo '--batch-size = 8' >"$work/dashes.toml"
+refused_alone 'global-batch-size there' train --checkpoint-dir "$work" --config "$work/dashes.toml"
+refused_alone 'no regular file, and every start' train --checkpoint-dir "$work" --config /dev/stdin
+refused_alone 'no regular file, and every start' train --checkpoint-dir "$work" --config "$work/bin"
+# What it gives the launcher itself, and what would part its folder from the job's.
+refused_alone 'launcher has -n: give the number of ranks as ronda_run -n' --launcher 'taskset -c 0 mpirun -n 4' train --checkpoint-dir "$work"
+refused_alone 'launcher has -np: ' --launcher 'mpirun -np 4' train --checkpoint-dir "$work"
+refused_alone 'launcher has --host: give hosts as ronda_run --hosts' --launcher 'mpirun --host a' train --checkpoint-dir "$work"
 # Its report replaces no file but an earlier one.
 refused_alone 'no report of ronda_run' --json "$work/data.gz" train --checkpoint-dir "$work"
 expect 'the file as it was' test "$(cat "$work/data.gz")" = data
