@@ -37,6 +37,26 @@ void rename_path(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw cannot("rename " + from.string() + " to", to, errno);
 }
 
+/// Whether Ronda has written this, in any version. Another folder of such a name is the user's.
+bool is_ours(const fs::path& checkpoint) {
+  try {
+    static_cast<void>(read_manifest(manifest_of(checkpoint)));
+    return true;
+  } catch (const ManifestVersionError&) {
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+/// Out of the list, under a name that no run looks for, which is returned.
+fs::path set_aside(const fs::path& checkpoint) {
+  fs::path name = checkpoint.string() + ".aside";
+  for (int i = 2; fs::exists(fs::symlink_status(name)); ++i) name = checkpoint.string() + ".aside" + std::to_string(i);
+  rename_path(checkpoint, name);
+  return name;
+}
+
 /// Gone from sight at once, then from the disk.
 void remove_checkpoint(const fs::path& checkpoint) {
   const fs::path hidden = checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".removed");
@@ -128,6 +148,7 @@ double reading_limit(const fs::path& folder) {
 void publish_checkpoint(const fs::path& partial, std::uint64_t step) {
   const fs::path directory = partial.parent_path(), place = checkpoint_path(directory, step);
   synchronise_folder(partial);
+  if (fs::exists(fs::symlink_status(place)) && !is_ours(place)) set_aside(place);
   if (fs::exists(fs::symlink_status(place))) {
     // A damaged one, or one of a training that went on from before it: the two change places at once.
     if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
@@ -147,7 +168,7 @@ void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep
     places = list_checkpoints(directory);
   } catch (const InputError&) {  // then they stay: too many are better than none
   }
-  std::erase_if(places, [&](const CheckpointPlace& place) { return place.step > step; });
+  std::erase_if(places, [&](const CheckpointPlace& place) { return place.step > step || !is_ours(place.path); });
   const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
   for (std::size_t i = 0; i + keep < places.size(); ++i)
     if (newest_audited == places.rend() || newest_audited->step != places[i].step) remove_checkpoint(places[i].path);
@@ -159,7 +180,9 @@ std::optional<fs::path> remove_oldest(const fs::path& directory) {
   const auto places = list_checkpoints(directory);
   const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
   for (const CheckpointPlace& place : places) {
-    if (place.step == newest->step || (newest_audited != places.rend() && newest_audited->step == place.step)) continue;
+    if (!is_ours(place.path) || place.step == newest->step ||
+        (newest_audited != places.rend() && newest_audited->step == place.step))
+      continue;
     remove_checkpoint(place.path);
     return place.path;
   }
@@ -180,13 +203,14 @@ void remove_leftovers(const fs::path& directory) {
 
 std::vector<fs::path> set_aside_after(const fs::path& directory, std::uint64_t step) {
   std::vector<fs::path> aside;
-  for (const auto& place : list_checkpoints(directory)) {
-    if (place.step <= step) continue;
-    fs::path name = place.path.string() + ".aside";
-    for (int i = 2; fs::exists(name); ++i) name = place.path.string() + ".aside" + std::to_string(i);
-    rename_path(place.path, name);
-    aside.push_back(name);
-  }
+  for (const auto& place : list_checkpoints(directory))
+    if (place.step > step) aside.push_back(set_aside(place.path));
+  return aside;
+}
+
+std::vector<fs::path> set_all_aside(const fs::path& directory) {
+  std::vector<fs::path> aside;
+  for (const auto& place : list_checkpoints(directory)) aside.push_back(set_aside(place.path));
   return aside;
 }
 

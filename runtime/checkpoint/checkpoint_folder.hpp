@@ -38,12 +38,12 @@ CheckpointManifest verify_checkpoint(const std::filesystem::path& checkpoint);
 /// Seconds that reading all files below `folder` may take, on a slow disk; generous.
 [[nodiscard]] double reading_limit(const std::filesystem::path& folder);
 
-/// Gives `partial` its name `step-N` in the folder that it lies in, at once; what had that name goes. On disk when it
-/// returns. Throws ResourceError.
+/// Gives `partial` its name `step-N` in the folder that it lies in, at once. A checkpoint of that name goes; what has
+/// no manifest that can be read is set aside. On disk when it returns. Throws ResourceError.
 void publish_checkpoint(const std::filesystem::path& partial, std::uint64_t step);
 
-/// Removes the oldest of the checkpoints up to `step` until `keep` are left; the newest audited one always stays. No
-/// reader sees a part of one.
+/// Removes the oldest of the checkpoints up to `step` until `keep` are left; but the newest audited one stays, and so
+/// do folders without a manifest that can be read. Nobody sees half of one.
 void keep_newest(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep);
 
 /// Removes the oldest checkpoint, to make room, except the newest whole one and the newest audited one. Returns its
@@ -56,5 +56,8 @@ void remove_leftovers(const std::filesystem::path& directory);
 /// Renames checkpoints after `step`, so that no run finds them: a training that resumed from an older one does not use
 /// them. Returns their new paths. Throws ResourceError.
 std::vector<std::filesystem::path> set_aside_after(const std::filesystem::path& directory, std::uint64_t step);
+
+/// The same of all checkpoints: for a training that starts anew because none is whole.
+std::vector<std::filesystem::path> set_all_aside(const std::filesystem::path& directory);
 
 }  // namespace ronda

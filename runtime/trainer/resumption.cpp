@@ -55,10 +55,13 @@ fs::path look_for(const TrainingOptions& options, EventSink& sink) {
   if (damaged && !options.resume_or_restart)
     throw InputError(where +
                      " is whole, as the warnings say: bring one of them back, or start anew with .resume_or_restart");
-  if (damaged)
-    sink.on_warning(where + " is whole; starting anew");
-  else
+  if (!damaged) {
     sink.on_note(where + " yet; starting anew");
+    return {};
+  }
+  for (const auto& path : set_all_aside(options.checkpoint_dir))
+    sink.on_warning("a checkpoint that is not whole is set aside as " + path.string());
+  sink.on_warning(where + " is whole; starting anew");
   return {};
 }
 

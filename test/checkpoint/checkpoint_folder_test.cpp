@@ -135,6 +135,31 @@ TEST_CASE("only the newest stay, and what is of later steps than the last writte
   CHECK(steps_in(folder.path()).empty());
 }
 
+TEST_CASE("folders of such names that are no checkpoints are never removed") {
+  const TemporaryFolder folder;
+  for (const char* name : {"step-1", "step-2", "step-30"}) {
+    fs::create_directory(folder / name);
+    write_file(folder / name / "thesis.txt", "work");
+  }
+  for (const std::uint64_t step : {3, 4, 5}) write_sample(folder.path(), step, 1);
+  CHECK(steps_in(folder.path()) == std::vector<std::uint64_t>{1, 2, 5});
+  write_sample(folder.path(), 6, 2);
+  CHECK(remove_oldest(folder.path()) == folder / "step-5");
+  CHECK_FALSE(remove_oldest(folder.path()));
+  write_sample(folder.path(), 2, 1);  // in the place of one
+  for (const char* name : {"step-1", "step-2.aside", "step-30.aside"})
+    CHECK(read_file(folder / name / "thesis.txt") == "work");
+  CHECK(verify_checkpoint(folder / "step-2").step == 2);
+}
+
+TEST_CASE("all checkpoints are set aside where none is whole") {
+  const TemporaryFolder folder;
+  for (const std::uint64_t step : {1, 2}) write_sample(folder.path(), step);
+  fs::create_directory(folder / "step-2.aside");
+  CHECK(set_all_aside(folder.path()) == std::vector<fs::path>{folder / "step-1.aside", folder / "step-2.aside2"});
+  CHECK(steps_in(folder.path()).empty());
+}
+
 TEST_CASE("a pipe in the place of a file is refused, and not waited for") {
   const TemporaryFolder folder;
   write_sample(folder.path(), 7);

@@ -129,6 +129,11 @@ TEST_CASE("a training whose checkpoints are all damaged begins anew only where t
   anew.fit();
   CHECK(anew.trainer.statistics().steps() == steps);
   if (first()) CHECK(notes.warnings.back().find("starting anew") != std::string::npos);
+  if (first())
+    CHECK(std::ranges::any_of(notes.warnings, [&](const std::string& warning) {
+      return warning.ends_with("is set aside as " + checkpoint_path(folder.path, 4).string() + ".aside");
+    }));
+  CHECK(fs::exists(checkpoint_path(folder.path, 4).string() + ".aside/part-0.safetensors"));
   Training resumed(options);
   resumed.fit();
   CHECK(resumed.trainer.statistics().steps() == 0);  // resumed from a whole checkpoint at the end
