@@ -214,14 +214,17 @@ void complete(const Program& program, int ranks) {
   make_batch_global(program, ranks);
 }
 
-/// Options of mpirun that ronda_run gives itself.
+/// Options of mpirun that ronda_run gives itself, or that would have the job look for relative paths elsewhere.
 void require_plain_launcher(const std::vector<std::string>& launcher) {
   struct Refused {
     std::string_view option, remedy;
   };
   constexpr std::string_view ranks = "give the number of ranks as ronda_run -n",
-                             hosts = "give hosts as ronda_run --hosts or --hostfile";
-  constexpr std::array<Refused, 11> refused{{{"n", ranks},
+                             hosts = "give hosts as ronda_run --hosts or --hostfile",
+                             folder =
+                                 "ronda_run would look for relative paths in another folder than the job; cd there "
+                                 "before ronda_run";
+  constexpr std::array<Refused, 15> refused{{{"n", ranks},
                                              {"np", ranks},
                                              {"c", ranks},
                                              {"N", ranks},
@@ -231,7 +234,11 @@ void require_plain_launcher(const std::vector<std::string>& launcher) {
                                              {"hosts", hosts},
                                              {"f", hosts},
                                              {"hostfile", hosts},
-                                             {"machinefile", hosts}}};
+                                             {"machinefile", hosts},
+                                             {"wd", folder},
+                                             {"wdir", folder},
+                                             {"set-cwd-to-session-dir", folder},
+                                             {"chdir", folder}}};
   const auto is_mpirun = [](const std::string& word) {
     const std::string name = std::filesystem::path(word).filename();
     return name.starts_with("mpirun") || name.starts_with("mpiexec") || name == "orterun" || name == "prterun";

@@ -224,6 +224,7 @@ refused_alone 'no regular file, and every start' train --checkpoint-dir "$work" 
 refused_alone 'launcher has -n: give the number of ranks as ronda_run -n' --launcher 'taskset -c 0 mpirun -n 4' train --checkpoint-dir "$work"
 refused_alone 'launcher has -np: ' --launcher 'mpirun -np 4' train --checkpoint-dir "$work"
 refused_alone 'launcher has --host: give hosts as ronda_run --hosts' --launcher 'mpirun --host a' train --checkpoint-dir "$work"
+refused_alone 'launcher has --wdir: .*cd there' --launcher 'mpirun --wdir /' train --checkpoint-dir "$work"
 # Its report replaces no file but an earlier one.
 refused_alone 'no report of ronda_run' --json "$work/data.gz" train --checkpoint-dir "$work"
 expect 'the file as it was' test "$(cat "$work/data.gz")" = data
