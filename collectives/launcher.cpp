@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -32,6 +33,24 @@ constexpr std::array announced_sizes{"WORLD_SIZE",         "HOROVOD_SIZE",  "MV2
 /// A rank above 0 announces other processes too.
 constexpr std::array announced_ranks{"PALS_RANKID", "FLUX_TASK_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK",
                                      "HOROVOD_RANK"};
+/// Those of launchers of MPI, where none has told of both a rank and a size: of a job that this process's MPI missed.
+constexpr std::array lone_sizes{"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"};
+constexpr std::array lone_ranks{"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
+
+std::optional<int> number(std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const auto value = environment_number(name); value && *value < (1L << 30)) return static_cast<int>(*value);
+  return std::nullopt;
+}
+
+/// The first of these sizes above 1, or else of these ranks above 0; otherwise one process.
+AnnouncedProcesses announced_by(std::span<const char* const> sizes, std::span<const char* const> ranks) {
+  for (const char* variable : sizes)
+    if (const auto size = number({variable}); size && *size > 1) return {*size, variable};
+  for (const char* variable : ranks)
+    if (const auto rank = number({variable}); rank && *rank > 0) return {*rank + 1, variable};
+  return {};
+}
 
 /// TensorFlow's `{"cluster": {"worker": ["host:port", …]}, …}`: the addresses in it.
 int tasks_of(std::string_view config) {
@@ -45,12 +64,6 @@ int tasks_of(std::string_view config) {
     begin = end;
   }
   return tasks;
-}
-
-std::optional<int> number(std::initializer_list<const char*> names) {
-  for (const char* name : names)
-    if (const auto value = environment_number(name); value && *value < (1L << 30)) return static_cast<int>(*value);
-  return std::nullopt;
 }
 
 }  // namespace
@@ -92,10 +105,9 @@ Launcher Launcher::from_environment() {
 }
 
 AnnouncedProcesses AnnouncedProcesses::from_environment() {
-  for (const char* variable : announced_sizes)
-    if (const auto size = number({variable}); size && *size > 1) return {*size, variable};
-  for (const char* variable : announced_ranks)
-    if (const auto rank = number({variable}); rank && *rank > 0) return {*rank + 1, variable};
+  if (const auto found = announced_by(announced_sizes, announced_ranks); found.variable != nullptr) return found;
+  const bool told = Launcher::from_environment().size_variable != nullptr;
+  if (const auto found = announced_by(lone_sizes, lone_ranks); !told && found.variable != nullptr) return found;
   constexpr const char* tensorflow = "TF_CONFIG";
   const char* config = std::getenv(tensorflow);
   const int tasks = config == nullptr ? 0 : tasks_of(config);

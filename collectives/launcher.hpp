@@ -15,8 +15,8 @@ struct Launcher {
   [[nodiscard]] static Launcher from_environment();
 };
 
-/// Number of processes that the environment announces without a known MPI launcher: torchrun, Horovod, TensorFlow,
-/// Flux, jsrun, PALS, MVAPICH2.
+/// What the environment says of other processes where no launcher has told how many ranks there are: torchrun, Horovod,
+/// TensorFlow, Flux, jsrun, PALS, MVAPICH2, and launchers of MPI that tell a rank, or a size, alone.
 struct AnnouncedProcesses {
   int count = 1;                   ///< a lower bound, with this process
   const char* variable = nullptr;  ///< the variable that `count` was read from; null: none announces others

@@ -64,16 +64,17 @@ Launcher ranks_of(MPI_Comm communicator) {
   return ranks;
 }
 
-[[noreturn]] void refuse(const std::string& text) {
+/// @param agreed  the first rank throws it too, and speaks for all
+[[noreturn]] void refuse(const std::string& text, bool agreed = true) {
   InputError error(text);
-  error.set_agreed();
+  if (agreed) error.set_agreed();
   throw error;
 }
 
-/// Throws if MPI has fewer ranks than its launcher started, or has one rank although the environment announces more
-/// processes: every process would then be a world of its own, and train a model of its own.
-/// @param launcher  read before MPI was initialised, which sets a launcher's variables even for a single process
-void require_announced_ranks(const Launcher& launcher) {
+/// Throws where MPI has fewer ranks than its launcher started, or one rank alone where the environment announces more
+/// processes: every process would then be a world of its own, and train alone.
+/// @param launcher, announced  before MPI was initialised: it sets variables of its launcher for a process alone, too
+void require_announced_ranks(const Launcher& launcher, const AnnouncedProcesses& announced) {
   if (from_environment("RONDA_ALONE", 0) > 0) return;
   int size = 0;
   mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
@@ -82,13 +83,15 @@ void require_announced_ranks(const Launcher& launcher) {
            std::to_string(size) + ": the launcher does not reach the MPI that this program was built with, " +
            mpi::library_name() + "; take the mpirun of that MPI, or srun --mpi=pmix (Open MPI), --mpi=pmi2 (MPICH); " +
            "for a run alone, set RONDA_ALONE=1");
-  if (launcher.known || size > 1) return;
-  const auto announced = AnnouncedProcesses::from_environment();
+  const bool one_of_several = launcher.size_variable == nullptr && launcher.rank > 0;
+  if (size > 1 || (launcher.known && !one_of_several)) return;
   if (announced.variable != nullptr)
     refuse("expected " + std::to_string(announced.count) + " processes (" + announced.variable +
-           "), found a rank alone: every process would train by itself, because no launcher of MPI started them; start "
-           "the ranks by the mpirun of " +
-           mpi::library_name() + ", or by srun; for a run alone, set RONDA_ALONE=1");
+               "), found a rank alone: every process would train by itself, because no launcher of MPI started them; "
+               "start "
+               "the ranks by the mpirun of " +
+               mpi::library_name() + ", or by srun; for a run alone, set RONDA_ALONE=1",
+           !one_of_several);
 }
 
 /// A program may hand over several communicators, whose ranks have the same numbers.
@@ -243,10 +246,11 @@ World::Impl::~Impl() {
 World::World(int& argc, char**& argv, const WorldOptions& options) {
   require_sense(options);
   const Launcher launcher = Launcher::from_environment();
+  const AnnouncedProcesses announced = AnnouncedProcesses::from_environment();
   Watched watched;
   if (launcher.known) watched = Watched::begin(launcher, options);
   auto lifetime = std::make_unique<MpiLifetime>(argc, argv, level_to_ask_for(options), watched.ledger);
-  require_announced_ranks(launcher);
+  require_announced_ranks(launcher, announced);
   if (!launcher.known) {  // MPI alone knows how many ranks there are
     watched = Watched::begin(ranks_of(MPI_COMM_WORLD), options);
     lifetime->record_end(watched.recorder);
@@ -267,7 +271,7 @@ World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options)
     throw InputError("this is no communicator of one group of ranks that MPI knows, so it cannot be adopted");
   int relation = MPI_UNEQUAL;
   mpi::check(MPI_Comm_compare(communicator, MPI_COMM_WORLD, &relation), "MPI_Comm_compare");
-  if (relation == MPI_IDENT) require_announced_ranks({});
+  if (relation == MPI_IDENT) require_announced_ranks({}, AnnouncedProcesses::from_environment());
   const Launcher ranks = ranks_of(communicator);
   turn.unlock();
   return World(
