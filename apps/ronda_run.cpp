@@ -196,6 +196,13 @@ void make_batch_global(const Program& program, int ranks) {
   *place = "--global-batch-size=" + std::to_string(each * many);
 }
 
+/// A restart must go on from what was saved.
+void require_resuming(const std::vector<std::string>& command) {
+  for (const auto& word : command)
+    if (word.starts_with("--resume=") && word != "--resume=true")
+      throw InputError("the program is given " + apps::excerpt(word) + ": a restart would begin anew; leave it out");
+}
+
 /// What the program is told on every start: to resume, and to keep the global batch whatever the number of ranks.
 void complete(const Program& program, int ranks) {
   std::vector<std::string>& command = program.words;
@@ -210,6 +217,7 @@ void complete(const Program& program, int ranks) {
     throw InputError(
         "--resume-from would be gone back to on every restart: copy that checkpoint into a folder of its own, and give "
         "the folder as --checkpoint-dir");
+  require_resuming(command);
   if (!has(command, "--resume") && !has(command, "--resume-or-restart")) command.emplace_back("--resume");
   make_batch_global(program, ranks);
 }
@@ -340,7 +348,16 @@ void require_own_report(const Arguments& arguments, const Program& program) {
   if (!arguments.json.empty()) check_creatable(arguments.json);
 }
 
-/// @param before, after  progress at the newest checkpoint before and after this run: the difference is its useful time
+/// At the end: what is wrong now is not the command line.
+void write_report(const std::string& path, const RunReport& report) {
+  try {
+    write_run_report(path, report);
+  } catch (const InputError& error) {
+    throw ResourceError(error.what());
+  }
+}
+
+/// The checkpoints before and after say which seconds of the steps were spent here.
 RunReport report_of(const SupervisorReport& outcome, const std::optional<Saved>& before,
                     const std::optional<Saved>& after) {
   RunReport report{.status = outcome.status,
@@ -397,7 +414,7 @@ int run(Arguments& arguments, SignalInbox& inbox) {
     print(report);
   else if (!outcome.gave_up.empty())
     std::cerr << "ronda: error: ronda_run " + outcome.gave_up + "\n" << std::flush;
-  if (!arguments.json.empty()) write_run_report(arguments.json, report);
+  if (!arguments.json.empty()) write_report(arguments.json, report);
   return outcome.status;
 }
 

@@ -174,7 +174,27 @@ run "${job[@]}"
 expect_status 0 # two failures, with a checkpoint before each: never two in a row
 expect 'the program as it was given, and to resume' test "$(start 1)" = "-n $cores --host localhost:$cores train --config $folder/train.toml --resume"
 
-# A command that has an option to resume gets no other.
+# A file with a comment and a byte order mark, as the program reads it; the report of a run before is replaced.
+prepare 'checkpoint checkpoint 0' --max-failures 1
+printf '\xef\xbb\xbfcheckpoint-dir = "%s" # the big disk\r\n' "$folder/checkpoints" >"$folder/train.toml"
+job=("${job[@]:0:${#job[@]}-2}" --config "$folder/train.toml")
+echo '{"starts": 1, "failures": 0, "happenings": []}' >"$folder/report.json"
+what='a --config file of another editor'
+run "${job[@]}"
+expect_status 0
+expect 'the new report' grep -q '"failures": 2' "$folder/report.json"
+
+# The training is done, and only the report is missing.
+prepare 0
+mkdir "$folder/reports"
+job=("${job[@]/report.json/reports/report.json}")
+sed -i "2i rm -r '$folder/reports'" "$folder/launch"
+what='a report that cannot be written at the end'
+run "${job[@]}"
+expect_status 1
+expect_message 'reports/report.json'
+
+# What says itself how a training resumes is given nothing more.
 prepare 0
 what='a program that may start anew'
 run "${job[@]}" --resume-or-restart
@@ -220,6 +240,7 @@ echo '--batch-size = 8' >"$work/dashes.toml"
 refused_alone 'global-batch-size there' train --checkpoint-dir "$work" --config "$work/dashes.toml"
 refused_alone 'no regular file, and every start' train --checkpoint-dir "$work" --config /dev/stdin
 refused_alone 'no regular file, and every start' train --checkpoint-dir "$work" --config "$work/bin"
+refused_alone 'resume=false: a restart would begin anew' train --checkpoint-dir "$work" --resume=false
 # What it gives the launcher itself, and what would part its folder from the job's.
 refused_alone 'launcher has -n: give the number of ranks as ronda_run -n' --launcher 'taskset -c 0 mpirun -n 4' train --checkpoint-dir "$work"
 refused_alone 'launcher has -np: ' --launcher 'mpirun -np 4' train --checkpoint-dir "$work"
