@@ -401,6 +401,7 @@ int run(Arguments& arguments, SignalInbox& inbox) {
   complete(program, options.ranks);
   require_runnable(options.command.front(), options.hosts);
   options.checkpoints = program.value("--checkpoint-dir").value_or("");
+  options.trace = program.value("--trace").value_or("");
   require_own_report(arguments, program);
   notice_lost_hosts();
 

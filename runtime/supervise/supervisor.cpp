@@ -55,6 +55,20 @@ bool is_name_of_checkpoint(std::string_view name) {
 /// A shell's words, and the loader's, for a program that is no program here or misses a library.
 bool says_not_started(int status) { return status == 126 || status == 127; }
 
+/// The program's words in its n-th start.
+std::vector<std::string> program_of(const SupervisorOptions& options, int start) {
+  std::vector<std::string> words = options.command;
+  if (start == 1 || options.trace.empty()) return words;
+  const auto of_trace = [](const std::string& word) { return word == "--trace" || word.starts_with("--trace="); };
+  if (const auto word = std::ranges::find_if(words, of_trace); word != words.end()) {
+    const bool apart = *word == "--trace" && word + 1 != words.end();
+    words.erase(word, word + (apart ? 2 : 1));
+  }
+  const std::string folder = options.trace.substr(0, options.trace.find_last_not_of('/') + 1);
+  words.push_back("--trace=" + folder + "-start-" + std::to_string(start));
+  return words;
+}
+
 }  // namespace
 
 Supervisor::Supervisor(SupervisorOptions options, SignalInbox& inbox, std::function<void(const std::string&)> say)
@@ -136,11 +150,12 @@ Supervisor::Ending Supervisor::run_job(const std::vector<Host>& hosts) {
   const int ranks = std::min(options_.ranks, slots_of(hosts));
   std::vector<std::string> command = options_.launcher;
   command.insert(command.end(), {"-n", std::to_string(ranks), "--host", list_of(hosts)});
-  command.insert(command.end(), options_.command.begin(), options_.command.end());
+  ++report_.starts;
+  const std::vector<std::string> program = program_of(options_, report_.starts);
+  command.insert(command.end(), program.begin(), program.end());
   const auto missing = without(options_.hosts, hosts);
   tell("starts " + counted(ranks, "rank") + " on " + names(hosts) +
        (missing.empty() ? "" : "; without " + names(missing) + ", which did not answer"));
-  ++report_.starts;
   making_way_ = not_started_ = false;
   save_until_ = ask_again_ = leave_until_ = kill_at_ = 0;
   ChildProcess job(command, ChildOutput::overheard);

@@ -17,9 +17,12 @@ struct SupervisorOptions {
   std::vector<std::string> launcher = {"mpirun"};  ///< is given -n RANKS --host HOSTS COMMAND
   std::vector<std::string> agent;                  ///< reaches a host: AGENT HOST COMMAND
   std::vector<Host> hosts;
-  int ranks = 0;                      ///< over all hosts, where all are there
-  int min_ranks = 1;                  ///< with fewer it waits for hosts
-  int max_failures = 10;              ///< in a row, without a new checkpoint between
+  int ranks = 0;          ///< over all hosts, where all are there
+  int min_ranks = 1;      ///< with fewer it waits for hosts
+  int max_failures = 10;  ///< in a row, without a new checkpoint between
+  /// Folder of the program's --trace; empty: none. Start N gets a folder beside it, `TRACE-start-N`: the records of the
+  /// start that failed stay.
+  std::string trace;
   std::filesystem::path checkpoints;  ///< the folder in which a new entry is progress; empty: none is ever seen
   double first_backoff = 1, longest_backoff = 60;  ///< seconds before a restart; doubled after each failure in a row
   double look_every = 30;                          ///< seconds between two looks at the hosts

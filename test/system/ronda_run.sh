@@ -184,6 +184,14 @@ run "${job[@]}"
 expect_status 0
 expect 'the new report' grep -q '"failures": 2' "$folder/report.json"
 
+# The records of a start that failed stay.
+prepare '1 1 0'
+what='a program with --trace'
+run "${job[@]}" --trace "$folder/records/" --quiet
+expect_status 0
+expect 'the folder as given' test "$(start 1 | grep -c -- "--trace $folder/records/ --quiet --resume$")" -eq 1
+expect 'a folder for each restart' test "$(grep -c -- "--quiet --resume --trace=$folder/records-start-[23]$" "$folder/starts")" -eq 2
+
 # The training is done, and only the report is missing.
 prepare 0
 mkdir "$folder/reports"
