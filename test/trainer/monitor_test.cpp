@@ -9,6 +9,9 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
+#include <ronda/runtime/checkpoint/best_model.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
@@ -183,6 +186,28 @@ TEST_CASE("what is better by too little does not count") {
     options.least_improvement = odd;
     require_mentions(message_of<InputError>([&] { trained(Place::processor, options); }), {".least_improvement"});
   }
+}
+
+TEST_CASE("each checkpoint has the best model that it names, also if a better one comes while it is written") {
+  const SharedFolder folder;
+  TrainingOptions options = small({});
+  options.epochs = 40;
+  options.learning_rate = 0.001;  // each epoch is better than the one before
+  options.keep_best = true;
+  options.checkpoint_dir = folder.path;
+  options.checkpoint_every = {.steps = 1};
+  options.keep = 1000;
+  trained(Place::processor, options);
+  Communicator all = world().communicator();
+  all.barrier();
+  for (const auto& place : list_checkpoints(folder.path)) {
+    const auto hooks = read_manifest(manifest_of(place.path)).hooks;
+    const auto best = hooks.find("best_epoch");
+    if (best == hooks.end()) continue;  // of the first epoch
+    CAPTURE(place.path, best->second[1]);
+    CHECK(std::filesystem::exists(best_model_path(folder.path, static_cast<std::uint64_t>(best->second[1]))));
+  }
+  all.barrier();
 }
 
 TEST_CASE("the rate follows tests that do not improve") {

@@ -140,7 +140,7 @@ void BestEpoch::write(TrainingRun& run) const {
     for (const State& state : here.states()) tensors.push_back({state.name, state.tensor.shape(), to_file(state)});
     try {
       write_best_model(best_model_path(folder, step_), std::move(tensors), metadata);
-      remove_older(folder, step_);
+      remove_older(folder, std::min(step_, std::ranges::min(named_)));
     } catch (const Error& error) {  // as with a checkpoint that cannot be written
       run.sink().on_warning(std::string("the best model so far is not kept beside the checkpoints, and a run that goes "
                                         "on will not know it: ") +
@@ -154,6 +154,7 @@ void BestEpoch::before_save(TrainingRun&, CheckpointManifest& manifest) {
   std::vector<double>& kept = manifest.hooks[best_epoch_name];
   kept = {static_cast<double>(epoch_), static_cast<double>(step_), result_.loss, result_.metric};
   for (const double number : loss_.kept()) kept.push_back(number);
+  named_ = {named_[1], step_};
 }
 
 void BestEpoch::on_end(TrainingRun& run) {

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -29,6 +31,10 @@ class BestEpoch final : public Hook {
   Improvement loss_;
   std::optional<StateCopy> model_;
   std::uint64_t epoch_ = 0, step_ = 0;  ///< of the copy; 0: there is none
+  /// The steps of the best models that the two newest checkpoints name. These files stay: one checkpoint may be waiting
+  /// for its publication, and the other one's parts be being written.
+  std::array<std::uint64_t, 2> named_{std::numeric_limits<std::uint64_t>::max(),
+                                      std::numeric_limits<std::uint64_t>::max()};
   Evaluation result_;
 };
 
