@@ -61,17 +61,17 @@ std::string seconds_text(double seconds) {
 }
 
 /// What the trial said, and removes it.
-class Output {
+class PrintedText {
  public:
-  Output() {
+  PrintedText() {
     std::string name = (fs::temp_directory_path() / "ronda-doctor-XXXXXX").string();
     const int file = ::mkstemp(name.data());
     if (file < 0) throw ResourceError("cannot write to " + fs::temp_directory_path().string());
     ::close(file);
     path_ = name;
   }
-  Output(const Output&) = delete;
-  ~Output() {
+  PrintedText(const PrintedText&) = delete;
+  ~PrintedText() {
     std::error_code ignored;
     fs::remove(path_, ignored);
   }
@@ -115,7 +115,7 @@ int train_a_little(int argc, char** argv) {
 }
 
 Findings try_training() {
-  const Output output;
+  const PrintedText output;
   const double began = steady_seconds();
   // The shell's `exec` leaves the output where it can be read, whoever writes to it.
   ChildProcess trial({"/bin/sh", "-c", "exec \"$0\" " + std::string(trial_option) + " >\"$1\" 2>&1",
