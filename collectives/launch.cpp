@@ -86,8 +86,7 @@ std::string explained(const World& world, const Failure& failure) {
     print_error(world.communicator().group().members().name_of_rank(rank) + ": " + text);
   else
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(100));  // the launcher reads the message before it ends all ranks
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads the message before the end
   world.abort(static_cast<int>(failure.status));
 }
 
