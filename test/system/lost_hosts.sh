@@ -2,7 +2,7 @@
 # In the midst of training over the network a cable is cut or a host freezes: no rank is left after the timeout and 10 s, and a message
 # names who is missing. The job is over then too, where mpirun still reaches the hosts or ronda_run started it.
 source "$(dirname "$0")/lib.sh"
-limit=60
+limit=110
 timeout=3
 unset OMPI_MCA_btl # over the network
 
@@ -13,7 +13,7 @@ fault=$1 folder=$2
 shift 2
 "$@" &
 job=$!
-for ((i = 0; i < 300; ++i)); do
+for ((i = 0; i < 800; ++i)); do # long, for a busy machine
   [[ ! -s $folder/metrics ]] || break
   sleep 0.1
 done
