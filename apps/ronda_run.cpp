@@ -61,7 +61,7 @@ bool has(const std::vector<std::string>& command, const std::string& option) {
   return std::find(command.begin(), command.end(), option) != command.end() || value_of(command, option);
 }
 
-/// This program reads the file too, and every start must find all of it again: none of what is read once.
+/// This program reads the file too, and so does every start: it must not be a pipe, which can be read only once.
 void require_lasting(const std::filesystem::path& file) {
   std::error_code ignored;
   const std::string path = file.string();
@@ -162,7 +162,7 @@ void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
                      counted(options.ranks, "rank") + " in all");
 }
 
-/// What `--batch-size` gives, which ronda_run multiplies: it has to understand it as the program would.
+/// The value of `--batch-size`, read as the program reads it; ronda_run multiplies it by the number of ranks.
 std::uint64_t size_of_batch(const std::string& text) {
   std::uint64_t size = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), size);
@@ -196,7 +196,7 @@ void make_batch_global(const Program& program, int ranks) {
   *place = "--global-batch-size=" + std::to_string(each * many);
 }
 
-/// A restart must go on from what was saved.
+/// A restart must resume from the checkpoints.
 void require_resuming(const std::vector<std::string>& command) {
   for (const auto& word : command)
     if (word.starts_with("--resume=") && word != "--resume=true")
@@ -330,8 +330,8 @@ std::vector<std::filesystem::path> files_among(const std::vector<std::string>& w
   return files;
 }
 
-/// `--json` is a file of its own, beside those of the program. The program may read others than those that it names: no
-/// file but an earlier report is replaced.
+/// Throws InputError where `--json` would replace a file of the program. Since the program may read files that its
+/// options do not name, only an earlier report is replaced.
 void require_own_report(const Arguments& arguments, const Program& program) {
   std::vector<Output> outputs{{"--json", arguments.json}};
   for (const std::string option : {"--save", "--summary-json", "--metrics", "--predictions", "--plan"})
@@ -348,7 +348,7 @@ void require_own_report(const Arguments& arguments, const Program& program) {
   if (!arguments.json.empty()) check_creatable(arguments.json);
 }
 
-/// At the end: what is wrong now is not the command line.
+/// At the end, a report that cannot be written is no error of the command line: status 1.
 void write_report(const std::string& path, const RunReport& report) {
   try {
     write_run_report(path, report);
@@ -390,7 +390,7 @@ void refuse_launcher(const Launcher& launcher) {
 
 int run(Arguments& arguments, SignalInbox& inbox) {
   SupervisorOptions& options = arguments.supervisor;
-  std::signal(SIGPIPE, SIG_IGN);  // whoever read what it prints may end before the job does
+  std::signal(SIGPIPE, SIG_IGN);  // the reader of its output may end before the job
   refuse_launcher(Launcher::from_environment());
   options.launcher = words(arguments.launcher);
   if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");

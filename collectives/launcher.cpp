@@ -33,7 +33,7 @@ constexpr std::array announced_sizes{"WORLD_SIZE",         "HOROVOD_SIZE",  "MV2
 /// A rank above 0 announces other processes too.
 constexpr std::array announced_ranks{"PALS_RANKID", "FLUX_TASK_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK",
                                      "HOROVOD_RANK"};
-/// Those of launchers of MPI, where none has told of both a rank and a size: of a job that this process's MPI missed.
+/// Sizes and ranks of MPI launchers, for environments without a complete pair: MPI itself did not find that job.
 constexpr std::array lone_sizes{"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"};
 constexpr std::array lone_ranks{"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
 

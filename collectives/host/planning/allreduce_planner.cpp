@@ -60,7 +60,7 @@ AllreducePlanner::Plan AllreducePlanner::make(const AllreduceSpec& spec, bool of
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
   const std::vector<Elements> given = tensors;
-  std::vector<Buffer> wide(tensors.size());  // what means of integers and of float16 are summed in
+  std::vector<Buffer> wide(tensors.size());  // memory for the sums of means of integers and float16
   for (std::size_t i = 0; i < tensors.size() && size > 1; ++i) {
     if (!WideMean::suits(spec.op, tensors[i].dtype)) continue;
     wide[i] = memory_.allocate(WideMean::wide_bytes(tensors[i]), Memory::node_shared);
@@ -119,7 +119,7 @@ std::vector<AllreduceChoice> AllreducePlanner::choose(const AllreduceSpec& spec,
   std::vector<AllreduceChoice> chosen(tensors.size(), {spec.algorithm});
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     AllreduceTask task{spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr};
-    if (i < spec.tensors.size())  // by the type that was given, not that of a mean's wide sums
+    if (i < spec.tensors.size())  // by the tensor's type, not that of a mean's wide sums
       agreement_.alike([&] {
         task.compression =
             possible_compression(spec.compression, spec.algorithm, elements_of(spec.tensors[i]), spec.op);
