@@ -88,8 +88,7 @@ void require_announced_ranks(const Launcher& launcher, const AnnouncedProcesses&
   if (announced.variable != nullptr)
     refuse("expected " + std::to_string(announced.count) + " processes (" + announced.variable +
                "), found a rank alone: every process would train by itself, because no launcher of MPI started them; "
-               "start "
-               "the ranks by the mpirun of " +
+               "start the ranks by the mpirun of " +
                mpi::library_name() + ", or by srun; for a run alone, set RONDA_ALONE=1",
            !one_of_several);
 }

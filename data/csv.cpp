@@ -217,8 +217,8 @@ std::string CsvTable::remark() const {
   if (index_left_out) return "the first column of the table is left out: it has no name and counts the rows";
   if (counting_names)
     return "the numbers of the table's first line are taken for the names of the columns, because each is one more "
-           "than "
-           "the one before; if they are a row, put a line of names before them, or in a program read the file with "
+           "than the one before; if they are a row, put a line of names before them, or in a program read the file "
+           "with "
            ".header = false";
   return "";
 }

@@ -18,12 +18,12 @@ struct StoredField {
   Decode decode = Decode::none;
 };
 
-/// The samples of a dataset that a training has, where it has only a part of them.
+/// The part of a dataset's samples that a training may read.
 class SamplePool {
  public:
   virtual ~SamplePool() = default;
   [[nodiscard]] virtual std::size_t size() const = 0;
-  /// Of sample i < size(), in the dataset.
+  /// The number in the dataset of the pool's sample i < size().
   [[nodiscard]] virtual std::uint64_t number(std::size_t i) const = 0;
   [[nodiscard]] virtual bool contains(std::uint64_t sample) const = 0;
 };

@@ -120,7 +120,8 @@ void MixupDataset::read(const SampleRequest& request, Batch& batch) const {
     const float share = shares[row], weight = own.weights().as<const float>()[row],
                 other_weight = partners.weights().as<const float>()[row];
     const float both = weight == other_weight ? weight : share * weight + (1 - share) * other_weight;
-    batch.weights().as<float>()[row] = both < smallest_weight ? 0 : both;  // a small share beside a weight of 0
+    batch.weights().as<float>()[row] =
+        both < smallest_weight ? 0 : both;  // a small share of one sample, and a weight of 0 of the other
     const float probability = weight == other_weight ? share : share * weight / both;
     add_label(own, row, request.samples[row], probability, target);
     add_label(partners, row, samples[row], 1 - probability, target);

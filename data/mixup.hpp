@@ -21,8 +21,8 @@ namespace ronda {
 /// wrapped as well, so that its targets are of the same kind.
 ///
 /// `input` is float32; `target` becomes float32 (classes), probabilities as SoftmaxCrossEntropy takes them. Where
-/// samples have weights, each half counts with its own; of one whose weight is 0 nothing is seen. A row that would
-/// count less than smallest_weight does not count.
+/// samples have weights, each half counts with its own; a sample of weight 0 adds
+/// nothing. A row that would count less than smallest_weight does not count.
 class MixupDataset final : public Dataset {
  public:
   /// @param data     outlives this object; its targets are labels, int32 scalars. Its own random changes, as those of a

@@ -17,9 +17,9 @@ namespace ronda {
 ///                                target "he "  "moo"
 ///
 /// With `.vary` the windows of each epoch of a training begin a number of bytes earlier, from 0 to context - 1, so that
-/// a byte is seen behind other bytes, and not at the same place, in each of them. The first window does not move, nor
-/// one behind a window that is not the training's (SampleRequest::pool), but the validation's, for example. The same
-/// for equal seeds on any number of ranks.
+/// a byte is seen behind other bytes, and not at the same place, in each of them. Two kinds of windows do not move: the
+/// first one, and each one behind a window outside SampleRequest::pool, such as a window of the validation. Equal seeds
+/// give equal windows on any number of ranks.
 ///
 /// The file is mapped: it may be larger than memory, and the ranks of a node share it. It must not become shorter
 /// meanwhile, which ends the process.

@@ -37,6 +37,14 @@ std::vector<std::int32_t> row_of(const Dataset& data, const char* field, std::ui
   return {values.begin(), values.end()};
 }
 
+/// A file of the bytes 0 to 99.
+std::filesystem::path counting_text(const TemporaryFolder& folder) {
+  std::string content;
+  for (int i = 0; i < 100; ++i) content.push_back(static_cast<char>(i));
+  write_file(folder / "text", content);
+  return folder / "text";
+}
+
 }  // namespace
 
 TEST_CASE("hashed words are FNV-1a of the word in lower case, its remainder, and 1") {
@@ -244,10 +252,7 @@ TEST_CASE("windows of a text are its bytes, their targets the byte behind each")
 
 TEST_CASE("windows that vary begin elsewhere in each epoch, one behind the other; tests see them where they are") {
   const TemporaryFolder folder;
-  const auto path = folder / "text";
-  std::string content;
-  for (int i = 0; i < 100; ++i) content.push_back(static_cast<char>(i));
-  write_file(path, content);
+  const auto path = counting_text(folder);
   const TextWindows fixed(path, 8), windows(path, 8, {.vary = true});
   CHECK(windows.stored().empty());
   CHECK(windows.fingerprint() == fixed.fingerprint());
@@ -272,10 +277,7 @@ TEST_CASE("windows that vary begin elsewhere in each epoch, one behind the other
 
 TEST_CASE("windows that vary do not reach into windows that a part leaves out") {
   const TemporaryFolder folder;
-  const auto path = folder / "text";
-  std::string content;
-  for (int i = 0; i < 100; ++i) content.push_back(static_cast<char>(i));
-  write_file(path, content);
+  const auto path = counting_text(folder);
   const TextWindows windows(path, 8, {.vary = true});
   const DatasetPart list(windows, {1, 2, 5, 6, 7}), range(windows, 4, 7);
   const auto check = [](const DatasetPart& part, const std::vector<std::uint64_t>& all, const std::set<int>& own) {

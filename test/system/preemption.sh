@@ -66,21 +66,28 @@ if [[ $(mpirun --version) == *'(Open MPI) 4.'* ]]; then
   aside preempted interrupt_the_launcher 1 mpirun --mca odls_base_sigkill_timeout 3
 fi
 
-# Ctrl-C of a process that no launcher has started.
-interrupted() {
-  local process waited alone=(--global-batch-size 100 --plan "$work/plan.json")
-  what='Ctrl-C of one process'
-  # What runs in the background of a script ignores SIGINT otherwise.
-  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 env --default-signal=INT "$counted" "${alone[@]}" --epochs 30 \
-    --checkpoint-dir "$work/checkpoints" >"$work/out" 2>"$work/err" &
+# signalled SIGNAL HOW OPTION…: one process, started with `env HOW`, gets SIGNAL after its first step; its status is in $status.
+signalled() {
+  local process waited signal=$1 how=$2
+  shift 2
+  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 env "$how" "$counted" "$@" --checkpoint-dir "$work/checkpoints" \
+    >"$work/out" 2>"$work/err" &
   process=$!
   for ((waited = 0; waited < 600; ++waited)); do
     [[ ! -s $work/log.0 ]] || break
     sleep 0.05
   done
-  kill -INT "$process"
+  kill "-$signal" "$process"
   wait "$process"
   status=$?
+}
+
+# Ctrl-C of a process that no launcher has started.
+interrupted() {
+  local alone=(--global-batch-size 100 --plan "$work/plan.json")
+  what='Ctrl-C of one process'
+  # A script's background processes otherwise ignore SIGINT.
+  signalled INT --default-signal=INT "${alone[@]}" --epochs 30
   expect_status 75
   expect 'the word of it' grep -q 'ended after step .* of 300, saved' "$work/err"
   COUNT_DELAY=0 count 1 "${alone[@]}" --epochs 30 --checkpoint-dir "$work/checkpoints" --resume --exact
@@ -91,18 +98,8 @@ aside interrupted
 
 # A signal that is ignored when a training starts stays so: SIGHUP under nohup.
 hangup() { # hangup STATUS HOW: --ignore-signal=HUP, --default-signal=HUP
-  local process waited
   what="SIGHUP, $2"
-  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 env "$2" "$counted" --global-batch-size 100 --epochs 10 \
-    --checkpoint-dir "$work/checkpoints" >"$work/out" 2>"$work/err" &
-  process=$!
-  for ((waited = 0; waited < 600; ++waited)); do
-    [[ ! -s $work/log.0 ]] || break
-    sleep 0.05
-  done
-  kill -HUP "$process"
-  wait "$process"
-  status=$?
+  signalled HUP "$2" --global-batch-size 100 --epochs 10
   expect_status "$1"
 }
 aside hangup 75 --default-signal=HUP
