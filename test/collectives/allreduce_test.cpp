@@ -118,6 +118,33 @@ TEMPLATE_LIST_TEST_CASE("every algorithm does every operation on every type", ""
   }
 }
 
+/// Takes the mean of `data`, filled anew by `fill` before each call, by every algorithm and call that can take one;
+/// `wrong()` counts the elements that are not the mean.
+template <typename T>
+void check_means(Communicator& communicator, std::span<T> data, const auto& fill, const auto& wrong) {
+  const int last = communicator.size() - 1;
+  for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+    const auto planned = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::mean, algorithm, "test"});
+    for (int turn = 0; turn < 2; ++turn) {
+      fill();
+      planned->start().wait();
+      INFO(name_of(algorithm) << " of " << data.size() << " elements, turn " << turn);
+      CHECK(wrong() == 0);
+    }
+  }
+  fill();
+  communicator.allreduce(Tensor(data), ReduceOp::mean);
+  CHECK(wrong() == 0);
+  fill();
+  communicator.reduce(Tensor(data), last, ReduceOp::mean);
+  if (communicator.rank() == last) CHECK(wrong() == 0);
+  std::vector<std::size_t> counts(static_cast<std::size_t>(communicator.size()));
+  counts.back() = data.size();
+  fill();
+  communicator.plan(ReduceScatterSpec{Tensor(data), ReduceOp::mean, counts})->start().wait();
+  if (communicator.rank() == last) CHECK(wrong() == 0);
+}
+
 TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the type, by every algorithm", "",
                    std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
   Communicator communicator = test::world().communicator();
@@ -138,27 +165,7 @@ TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the
       for (std::size_t i = 0; i < count; ++i) off += data[i] == (i % 2 == 0 ? mean_of_most : mean_of_least) ? 0 : 1;
       return off;
     };
-    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
-      fill();
-      const auto planned = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::mean, algorithm, "test"});
-      planned->start().wait();
-      INFO(name_of(algorithm) << " of " << count << " elements");
-      CHECK(wrong() == 0);
-      fill();
-      planned->start().wait();
-      CHECK(wrong() == 0);
-    }
-    fill();
-    communicator.allreduce(Tensor(data), ReduceOp::mean);
-    CHECK(wrong() == 0);
-    fill();
-    communicator.reduce(Tensor(data), ranks - 1, ReduceOp::mean);
-    if (rank == ranks - 1) CHECK(wrong() == 0);
-    std::vector<std::size_t> counts(static_cast<std::size_t>(ranks));
-    counts.back() = count;
-    fill();
-    communicator.plan(ReduceScatterSpec{Tensor(data), ReduceOp::mean, counts})->start().wait();
-    if (rank == ranks - 1) CHECK(wrong() == 0);
+    check_means(communicator, data, fill, wrong);
   }
 }
 
@@ -188,26 +195,7 @@ TEST_CASE("a mean of float16 is rounded once, and finite where its sum is beyond
       }
       return off;
     };
-    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
-      const auto planned = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::mean, algorithm, "test"});
-      for (int turn = 0; turn < 2; ++turn) {
-        fill();
-        planned->start().wait();
-        INFO(name_of(algorithm) << " of " << count << " elements, turn " << turn);
-        CHECK(wrong() == 0);
-      }
-    }
-    fill();
-    communicator.allreduce(Tensor(data), ReduceOp::mean);
-    CHECK(wrong() == 0);
-    fill();
-    communicator.reduce(Tensor(data), ranks - 1, ReduceOp::mean);
-    if (rank == ranks - 1) CHECK(wrong() == 0);
-    std::vector<std::size_t> counts(static_cast<std::size_t>(ranks));
-    counts.back() = count;
-    fill();
-    communicator.plan(ReduceScatterSpec{Tensor(data), ReduceOp::mean, counts})->start().wait();
-    if (rank == ranks - 1) CHECK(wrong() == 0);
+    check_means(communicator, data, fill, wrong);
   }
   std::vector<Float16> numbers(some);
   if (ranks > 1)
