@@ -76,7 +76,7 @@ void each_way(Body body) {
 
 }  // namespace
 
-TEST_CASE("the mean of a large image is right to the roundings of a block") {
+TEST_CASE("the mean of a large image is right to the roundings of a block", "[vectors]") {
   const std::int64_t side = sanitized ? 128 : 1024;
   FirstPicker picker;
   for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)})
@@ -91,7 +91,7 @@ TEST_CASE("the mean of a large image is right to the roundings of a block") {
       }
 }
 
-TEST_CASE("gradients of a dense layer's parameters are right after many rows") {
+TEST_CASE("gradients of a dense layer's parameters are right after many rows", "[vectors]") {
   struct Case {
     std::int64_t rows, inputs, outputs;
     Draw draw;
@@ -116,7 +116,7 @@ TEST_CASE("gradients of a dense layer's parameters are right after many rows") {
     });
 }
 
-TEST_CASE("gradients of a convolution's parameters are right after many pixels and samples") {
+TEST_CASE("gradients of a convolution's parameters are right after many pixels and samples", "[vectors]") {
   struct Case {
     std::int64_t samples, side, inputs, outputs, kernel;
     PoolSpec pool = {};
@@ -151,7 +151,7 @@ TEST_CASE("gradients of a convolution's parameters are right after many pixels a
     });
 }
 
-TEST_CASE("gradients of a convolution behind a max-pool are right after many windows") {
+TEST_CASE("gradients of a convolution behind a max-pool are right after many windows", "[vectors]") {
   // Outputs of positive inputs and weights are equal, so the first place wins, and every window has a gradient.
   for (const auto& [samples, side, inputs] :
        {std::array<std::int64_t, 3>{1, sanitized ? 74 : 402, 1}, std::array<std::int64_t, 3>{500, 12, 1},
@@ -173,7 +173,7 @@ TEST_CASE("gradients of a convolution behind a max-pool are right after many win
     });
 }
 
-TEST_CASE("gradients of norms, positions and tables are right after many rows") {
+TEST_CASE("gradients of norms, positions and tables are right after many rows", "[vectors]") {
   FirstPicker picker;
   for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)})
     for (const Draw draw : draws) {
@@ -192,7 +192,7 @@ TEST_CASE("gradients of norms, positions and tables are right after many rows") 
     }
 }
 
-TEST_CASE("a bag of many tokens, and the gradient of a row that many tokens name, are right") {
+TEST_CASE("a bag of many tokens, and the gradient of a row that many tokens name, are right", "[vectors]") {
   const auto primitives = make_reference_primitives();
   FirstPicker picker;
   for (const std::optional<BagMode> bag : {std::optional(BagMode::sum), std::optional<BagMode>()}) {

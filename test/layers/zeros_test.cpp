@@ -90,7 +90,7 @@ bool sees(const Shape& image, std::int64_t top, std::int64_t left, std::int64_t 
 
 }  // namespace
 
-TEST_CASE("an output of a convolution whose inputs are all 0 is the bias exactly") {
+TEST_CASE("an output of a convolution whose inputs are all 0 is the bias exactly", "[vectors]") {
   for (const DType dtype : {DType::float32, DType::bfloat16})
     for (const Case& c : cases(dtype))
       for (const Activation activation : {Activation::none, Activation::relu})
@@ -121,7 +121,7 @@ TEST_CASE("an output of a convolution whose inputs are all 0 is the bias exactly
         });
 }
 
-TEST_CASE("an input that no output's gradient comes to has a gradient of exactly 0") {
+TEST_CASE("an input that no output's gradient comes to has a gradient of exactly 0", "[vectors]") {
   for (const DType dtype : {DType::float32, DType::bfloat16})
     for (const Case& c : cases(dtype))
       each_way(dtype, [&](const std::string& name, Primitives& primitives, Picker& picker) {
@@ -164,7 +164,7 @@ TEST_CASE("an input that no output's gradient comes to has a gradient of exactly
       });
 }
 
-TEST_CASE("a weight that meets padding alone has a gradient of exactly 0") {
+TEST_CASE("a weight that meets padding alone has a gradient of exactly 0", "[vectors]") {
   for (const auto& [height, width] : {std::pair(1, 1), std::pair(1, 6), std::pair(7, 1)})
     for (const std::int64_t channels : {3, 16, 32})
       each_way(DType::float32,
@@ -185,7 +185,7 @@ TEST_CASE("a weight that meets padding alone has a gradient of exactly 0") {
                });
 }
 
-TEST_CASE("rows and units of zeros of a dense layer have the bias, and gradients of exactly 0") {
+TEST_CASE("rows and units of zeros of a dense layer have the bias, and gradients of exactly 0", "[vectors]") {
   struct Size {
     std::int64_t rows, inputs, outputs;
   };
