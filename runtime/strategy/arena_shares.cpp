@@ -96,7 +96,8 @@ void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const
   };
   if (device.context->device().kind != DeviceKind::cpu)
     throw InputError(
-        "servers and workers of .strategy = parameter_server compute on processors; take .device = cpu, or .strategy = "
+        "servers and workers of .strategy = parameter_server compute on processors, not on GPUs; take .device = cpu, "
+        "or .strategy = "
         "mirrored");
   if (plan.mixed())
     throw InputError("the values of .strategy = parameter_server are float32, not " + std::string(name_of(plan.dtype)) +

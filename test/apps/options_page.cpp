@@ -23,7 +23,7 @@ Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});
 An application may have more of its own (`--help` shows all), and its own numbers of epochs, optimizer and learning rate. In a program of
 your own the optimizer is `sgd` and the schedule `constant` unless you say otherwise. The library's errors name the field, an application's the
 option. A `--config` file has names, numbers, texts in quotes, and arrays of them; a text in double quotes has no `\`, and no text has a `#`.
-This page is written by `scripts/options_page.sh`, from the table in
+This page is written by `scripts/generated_pages.sh`, from the table in
 `runtime/trainer/option_visit.hpp`; a test holds it to that.
 )";
 

@@ -3,6 +3,7 @@
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
+#include "support/toy_texts.hpp"
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
@@ -21,26 +22,7 @@ using namespace ronda::test;
 namespace sparse_test {
 namespace {
 
-constexpr std::int64_t rows = 40, length = 5;
-
-/// Texts of up to five tokens, the rest padding (-1): the label is whether most are from the table's first half.
-MemoryDataset toy_texts(std::size_t samples) {
-  const RngKey draw(5, Purpose::test, "texts");
-  std::vector<std::int32_t> tokens, labels;
-  for (std::size_t n = 0; n < samples; ++n) {
-    int low = 0, used = static_cast<int>(draw.below(length + 1, n));  // also empty texts
-    for (int t = 0; t < length; ++t) {
-      const auto token = static_cast<std::int32_t>(draw.below(rows, 1000 + n * length + static_cast<std::size_t>(t)));
-      tokens.push_back(t < used ? token : -1);
-      low += t < used && token < rows / 2 ? 1 : 0;
-    }
-    labels.push_back(2 * low > used ? 1 : 0);
-  }
-  std::vector<Column> columns;
-  columns.push_back({"input", Shape{length}, std::move(tokens)});
-  columns.push_back({"target", Shape{}, std::move(labels)});
-  return MemoryDataset(std::move(columns));
-}
+constexpr std::int64_t rows = toy_words, length = toy_text_length;
 
 /// All samples have these tokens.
 MemoryDataset equal_texts(std::size_t samples, const std::vector<std::int32_t>& text) {
