@@ -58,7 +58,7 @@ struct AddOption {
   void operator()(const Option& option, T& field, const Parse& parse) const {
     const auto take = [&field, parse](const std::string& text) { field = parse(text); };
     CLI::Option* const added = app.add_option_function<std::string>(flag(option), take, help(option));
-    if constexpr (std::is_enum_v<T>) added->default_str(std::string(name_of(field)));
+    if constexpr (requires { name_of(field); }) added->default_str(std::string(name_of(field)));
     finish(option, added);
   }
 
@@ -84,7 +84,7 @@ struct AddOption {
     return option.help + (text.empty() ? "" : " [" + text + "]");
   }
   void finish(const Option& option, CLI::Option* added) const {
-    added->group(std::string(option.group));
+    added->group(option.group);
     if (!text_otherwise(option).empty()) added->default_str("");
   }
 };
@@ -114,8 +114,8 @@ void CommandLine::add_training_options() {
   rate << defaults_.learning_rate << " with " << defaults_.optimizer << ", otherwise the --optimizer's";
   const std::map<std::string_view, std::string> otherwise{
       {"epochs", std::to_string(defaults_.epochs) + ", or what --steps needs"}, {"learning-rate", rate.str()}};
-  visit(training, AddOption{*app_, otherwise});
-  visit(training, [&](const Option& option, auto&...) {
+  visit(training, strategies_, AddOption{*app_, otherwise});
+  visit(training, strategies_, [&](const Option& option, auto&...) {
     names_.add(option.field_name(), (option.negated ? "no-" : "") + std::string(option.name));
   });
 }
@@ -173,8 +173,10 @@ bool CommandLine::parse(int argc, char** argv) {
     for (const std::string& value : option->results()) names_.keep_value(value);
   if (app_->count("--epochs") == 0 && app_->count("--steps") == 0) training.epochs = defaults_.epochs;
   names_.translate_errors([&] {
-    refuse_unread(training, [&](std::string_view name) { return app_->count("--" + std::string(name)) > 0; });
+    refuse_unread(training, strategies_,
+                  [&](std::string_view name) { return app_->count("--" + std::string(name)) > 0; });
   });
+  strategies_.fill(training.strategy);
   if (app_->count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);

@@ -12,7 +12,7 @@
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/optim/updater.hpp>
-#include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/local_sgd.hpp>
 
 namespace ronda {
 

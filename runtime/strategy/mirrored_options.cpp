@@ -19,8 +19,7 @@ MirroredOptions MirroredOptions::completed() const {
   MirroredOptions whole = *this;
   whole.platform = platform.completed(threads);
   whole.steps_in_flight = std::max<std::size_t>(steps_in_flight, 1);
-  if (!server_ranks.empty()) whole.servers = static_cast<int>(server_ranks.size());
-  if (divide_states) whole.node_update_bytes = 0;
+  if (strategy.as<Sharded>() != nullptr) whole.node_update_bytes = 0;
   return whole;
 }
 
@@ -28,17 +27,10 @@ Shard shard_of(const Communicator& communicator) noexcept {
   return {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())};
 }
 
-KeyValueOptions MirroredOptions::key_values() const {
-  return {.servers = servers,
-          .server_ranks = server_ranks,
-          .asynchronous = asynchronous,
-          .replicas_to_aggregate = replicas_to_aggregate,
-          .max_staleness = max_staleness};
-}
-
 Shard MirroredOptions::shard(const Communicator& communicator, bool of_step) const {
-  if (servers == 0 && server_ranks.empty()) return shard_of(communicator);
-  return shard_of(communicator, roles_of(key_values(), communicator.size()), of_step && asynchronous);
+  const auto* servers = strategy.as<ParameterServer>();
+  if (servers == nullptr) return shard_of(communicator);
+  return shard_of(communicator, servers->roles(communicator.size()), of_step && servers->asynchronous);
 }
 
 Shard shard_of(const Communicator& communicator, int servers, bool asynchronous) {

@@ -13,12 +13,10 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/key_value/key_value_store.hpp>
-#include <ronda/runtime/strategy/local_sgd_options.hpp>
-#include <ronda/runtime/strategy/pipeline_options.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
-#include <ronda/runtime/strategy/split_options.hpp>
+#include <ronda/runtime/strategy/strategy_options.hpp>
 
 namespace ronda {
 
@@ -45,38 +43,11 @@ struct MirroredOptions {
   /// Check the reduced gradients, but those of frozen parameters, for numbers that are not finite, before each update.
   bool check_gradients = false;
   FusionOptions fusion;
-  /// Each rank keeps the optimizer's states of its share of the parameters alone (share_of_rank), and updates that; the
-  /// bits are the same. Throws as require_divisible. On one node by NodeReduce, whatever `node_update_bytes` is, and
-  /// elsewhere by ShardedUpdate.
-  bool divide_states = false;
-  /// With `divide_states`: the ranks of a node have one copy of the parameters, and of their average, in its shared
-  /// memory, instead of one each. Each writes its share. The bits are the same. Who sets parameters then does it on one
-  /// rank, or all to the same; see TrainingState::meet. Throws as require_shareable, and ResourceError where the memory
-  /// has no room.
-  bool one_copy = false;
-  /// With `divide_states`: each rank keeps the sums of its share of the gradients alone, and the memory of the others
-  /// is used again during backward (ShardedGradients). Then there are no steps by hand, which could not see gradients,
-  /// and all ranks take the same number of micro-batches. Throws as require_sharded_gradients.
-  bool shard_gradients = false;
-  /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
-  /// with `divide_states`.
-  std::optional<LocalSgdOptions> local_sgd = {};
-  /// So many ranks, the last ones, are servers: they compute nothing and keep and update the parameters, see
-  /// ParameterServers. 0: ranks are all alike. Throws as Roles and require_servable. Without `divide_states`
-  /// and `local_sgd`, and a choice of `fusion.algorithm`. `fusion.compression`, not automatic, is of what workers push.
-  int servers = 0;
-  std::vector<int> server_ranks = {};  ///< given: these ranks are the servers, anywhere, whatever `servers` is
-  /// With `servers`, workers at their own pace (OwnPace): as in KeyValueOptions. Asynchronous, `global_batch` is the
-  /// batch of one worker. Throws for layers that add up over the ranks.
-  int replicas_to_aggregate = 0;
-  bool asynchronous = false;
-  std::optional<std::uint64_t> max_staleness = {};
-  /// These as they are for the servers.
-  [[nodiscard]] KeyValueOptions key_values() const;
+  /// Which strategy, with its options. ParameterServer: a compression of `fusion` that is not automatic is of what
+  /// workers push; asynchronous, `global_batch` is the batch of one worker.
+  StrategyOptions strategy = {};
   /// The part of the data of a step, or of a test, that is this rank's. Throws as Roles.
   [[nodiscard]] Shard shard(const Communicator& communicator, bool of_step) const;
-  PipelineOptions pipeline = {};  ///< of a PipelineStrategy
-  SplitOptions split = {};        ///< of a SplitStrategy
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;

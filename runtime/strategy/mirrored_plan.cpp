@@ -17,29 +17,18 @@ namespace {
 std::size_t share_of_bytes(std::size_t bytes, std::size_t ranks) { return (bytes + ranks - 1) / ranks; }
 
 void require_possible(const MirroredOptions& options, const ReplicaPlan& planned, const Optimizer& optimizer) {
-  if (options.servers > 0 && (options.divide_states || options.local_sgd))
-    throw InputError("servers have all of the optimizer's states: give .servers without .divide_states and .local_sgd");
-  if (options.servers > 0)
-    require_servable(planned, optimizer, options.platform.device);
-  else if (options.divide_states)
-    require_divisible(planned, optimizer, options.platform.device);
-  if (options.one_copy && !options.divide_states)
-    throw InputError(
-        "one copy of the parameters (.one_copy) is for ranks that each update a part of them, with .strategy = "
-        "sharded");
-  if (options.one_copy) require_shareable(planned);
-  if (!options.shard_gradients) return;
-  if (!options.divide_states)
-    throw InputError(
-        "a rank keeps a part of the gradients (.shard_gradients) where it updates that part alone, with .strategy = "
-        "sharded");
-  require_sharded_gradients(planned, optimizer, options.fusion);
+  if (options.strategy.as<ParameterServer>() != nullptr) require_servable(planned, optimizer, options.platform.device);
+  const auto* sharded = options.strategy.as<Sharded>();
+  if (sharded == nullptr) return;
+  require_divisible(planned, optimizer, options.platform.device);
+  if (sharded->one_copy) require_shareable(planned);
+  if (sharded->shard_gradients) require_sharded_gradients(planned, optimizer, options.fusion);
 }
 
 std::size_t bytes_of_gradients(const MirroredOptions& options, const Replica& replica,
                                const Communicator& communicator) {
   const ReplicaPlan& planned = replica.plan();
-  if (shards_gradients(options, communicator))
+  if (shards_gradients(options.strategy, communicator))
     return bytes_of_sharded_gradients(replica, options.fusion, communicator.size());
   const std::size_t summed = planned.widens()
                                  ? planned.elements() * sizeof(float)
@@ -55,13 +44,15 @@ std::string elements(const Range& range, std::size_t all) {
 void tell_shares(const StrategyPlan& plan, const MirroredOptions& options, int ranks, std::size_t count,
                  EventSink& sink) {
   if (!plan.states) return;
-  const std::string kept = options.shard_gradients ? " and the sums of gradients" : "";
-  if (options.servers == 0) {
+  const auto* servers = options.strategy.as<ParameterServer>();
+  if (servers == nullptr) {
+    const auto* sharded = options.strategy.as<Sharded>();
+    const std::string kept = sharded != nullptr && sharded->shard_gradients ? " and the sums of gradients" : "";
     sink.on_detail("this rank updates " + elements(*plan.states, count) + ", and keeps the optimizer's states" + kept +
                    " of these alone");
     return;
   }
-  const Roles roles = roles_of(options.key_values(), ranks);
+  const Roles roles = servers->roles(ranks);
   const auto shares = shares_of_servers(count, roles);
   for (int rank = 0; rank < ranks; ++rank)
     if (roles.is_server(rank))
@@ -72,17 +63,19 @@ void tell_shares(const StrategyPlan& plan, const MirroredOptions& options, int r
 
 }  // namespace
 
-bool has_one_copy(const MirroredOptions& options, const Communicator& communicator) noexcept {
-  return options.one_copy && communicator.size() > 1;
+bool has_one_copy(const StrategyOptions& strategy, const Communicator& communicator) noexcept {
+  const auto* sharded = strategy.as<Sharded>();
+  return sharded != nullptr && sharded->one_copy && communicator.size() > 1;
 }
 
-bool shards_gradients(const MirroredOptions& options, const Communicator& communicator) noexcept {
-  return options.shard_gradients && communicator.size() > 1;
+bool shards_gradients(const StrategyOptions& strategy, const Communicator& communicator) noexcept {
+  const auto* sharded = strategy.as<Sharded>();
+  return sharded != nullptr && sharded->shard_gradients && communicator.size() > 1;
 }
 
-std::vector<Range> shares_of_states(const MirroredOptions& options, int ranks, std::size_t elements) {
-  if (options.servers > 0) return shares_of_servers(elements, roles_of(options.key_values(), ranks));
-  if (options.divide_states) return shares_of_ranks(elements, static_cast<std::size_t>(ranks));
+std::vector<Range> shares_of_states(const StrategyOptions& strategy, int ranks, std::size_t elements) {
+  if (const auto* servers = strategy.as<ParameterServer>()) return shares_of_servers(elements, servers->roles(ranks));
+  if (strategy.as<Sharded>() != nullptr) return shares_of_ranks(elements, static_cast<std::size_t>(ranks));
   return {};
 }
 
@@ -104,9 +97,11 @@ StrategyPlan plan_mirrored(const MirroredOptions& options, const Replica& replic
   plan.device = options.platform.device;
   plan.batch_capacity = options.batch_capacity;
   plan.outputs = replica.program().output().shape;
-  const auto sharing =
-      has_one_copy(options, communicator) ? static_cast<std::size_t>(communicator.topology().ranks_on_node) : 1;
-  if (const auto shares = shares_of_states(options, communicator.size(), planned.elements()); shares.size() > 1)
+  const auto sharing = has_one_copy(options.strategy, communicator)
+                           ? static_cast<std::size_t>(communicator.topology().ranks_on_node)
+                           : 1;
+  if (const auto shares = shares_of_states(options.strategy, communicator.size(), planned.elements());
+      shares.size() > 1)
     plan.states = shares[static_cast<std::size_t>(communicator.rank())];
   const std::size_t kept = plan.states ? plan.states->size() * sizeof(float) : exact;
   plan.memory = {
@@ -128,7 +123,7 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, Communi
   for (const auto& request : replica.program().buffer_requests())
     if (request.bytes > 0) sink.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   tell_shares(plan, options, communicator.size(), replica.plan().elements(), sink);
-  if (has_one_copy(options, communicator))
+  if (has_one_copy(options.strategy, communicator))
     sink.on_detail("the " + std::to_string(communicator.topology().ranks_on_node) +
                    " ranks of a node share one copy of the parameters, " + human_bytes(replica.plan().arena_bytes));
   sink.on_detail(plan.memory.text());

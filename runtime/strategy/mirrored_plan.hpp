@@ -14,18 +14,18 @@
 namespace ronda {
 
 /// Whether the ranks of a node share one copy of their parameters.
-[[nodiscard]] bool has_one_copy(const MirroredOptions& options, const Communicator& communicator) noexcept;
+[[nodiscard]] bool has_one_copy(const StrategyOptions& strategy, const Communicator& communicator) noexcept;
 
 /// Whether each rank keeps the sums of its share of the gradients alone.
-[[nodiscard]] bool shards_gradients(const MirroredOptions& options, const Communicator& communicator) noexcept;
+[[nodiscard]] bool shards_gradients(const StrategyOptions& strategy, const Communicator& communicator) noexcept;
 
 /// Elements of the arena whose optimizer states a rank has, by rank; empty: all ranks have all.
-[[nodiscard]] std::vector<Range> shares_of_states(const MirroredOptions& options, int ranks, std::size_t elements);
+[[nodiscard]] std::vector<Range> shares_of_states(const StrategyOptions& strategy, int ranks, std::size_t elements);
 
 [[nodiscard]] StepQueueOptions queue_options(const MirroredOptions& options);
 
-/// What a mirrored strategy needs on this rank, but data and the exchange. Not collective. Throws InputError for
-/// options that exclude one another, and as require_servable and require_divisible.
+/// What a mirrored strategy needs on this rank, but data and the exchange. Not collective. Throws InputError as
+/// require_servable, require_divisible, require_shareable and require_sharded_gradients.
 [[nodiscard]] StrategyPlan plan_mirrored(const MirroredOptions& options, const Replica& replica,
                                          const Optimizer& optimizer, const Communicator& communicator);
 

@@ -29,15 +29,14 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
   agree(communicator_, [&] { use_threads(options_.threads); });
-  const bool one_copy = has_one_copy(options_, communicator_);
+  const bool one_copy = has_one_copy(options_.strategy, communicator_);
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] { make_replica(model, loss, picker); });
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0 && !one_copy); });
-  exchange_ =
-      make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_, options_.local_sgd,
-                    options_.key_values(), one_copy, options_.ema_decay > 0, shards_gradients(options_, communicator_));
+  exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
+                            options_.strategy, options_.ema_decay > 0);
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
@@ -69,7 +68,7 @@ void MirroredStrategy::make_replica(const Layer& model, const Loss& loss, Picker
 void MirroredStrategy::plan_rank_sums() {
   const auto counts = replica_->program().rank_sums();
   Communicator computing = communicator_;
-  if (options_.servers > 0 && !counts.empty())
+  if (options_.strategy.as<ParameterServer>() != nullptr && !counts.empty())
     computing = communicator_.split(shard_.is_empty() ? 1 : 0, communicator_.rank());
   if (computing.size() > 1 && !shard_.is_empty()) rank_sums_ = std::make_unique<PlannedRankSums>(computing, counts);
 }
@@ -87,11 +86,10 @@ void MirroredStrategy::check_memory() const {
 /// Suggests --strategy sharded, with the memory that it needs for the same batch, if it fits the limit: it divides
 /// values that mirrored ranks duplicate. Empty if it does not fit or is not possible.
 std::string MirroredStrategy::sharding_that_fits() const {
-  if (communicator_.size() == 1 || options_.divide_states || options_.servers > 0 || options_.local_sgd) return {};
+  if (communicator_.size() == 1 || options_.strategy.as<Mirrored>() == nullptr) return {};
   MirroredOptions sharded = options_;
-  sharded.divide_states = true;
   for (const bool gradients_too : {false, true}) {
-    sharded.shard_gradients = gradients_too;
+    sharded.strategy = Sharded{.shard_gradients = gradients_too};
     try {
       const std::size_t bytes = plan_mirrored(sharded, *replica_, *optimizer_, communicator_).memory.total();
       if (bytes > options_.memory_limit) continue;
@@ -119,8 +117,8 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue);
   state_ = std::make_unique<TrainingState>(
       TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_,
-                           shares_of_states(options_, communicator_.size(), replica_->plan().elements()), test_shard_,
-                           options_.has_samples});
+                           shares_of_states(options_.strategy, communicator_.size(), replica_->plan().elements()),
+                           test_shard_, options_.has_samples});
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------

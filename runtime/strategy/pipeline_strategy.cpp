@@ -22,7 +22,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      stage_count_(options_.pipeline.stages_on(static_cast<std::size_t>(communicator_.size()))),
+      stage_count_(options_.strategy.or_default<Pipeline>().stages_on(static_cast<std::size_t>(communicator_.size()))),
       ranks_(communicator_, stage_count_),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
@@ -64,7 +64,8 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
                              .optimizer_states = optimizer_->states().size(),
                              .seed = options_.seed,
                              .plan_name = options_.plan_name};
-  model_ = std::make_unique<StagedModel>(request, options_.pipeline, stage_count_, picker, communicator_);
+  model_ = std::make_unique<StagedModel>(request, options_.strategy.or_default<Pipeline>(), stage_count_, picker,
+                                         communicator_);
   agree(communicator_, [&] { require_dense_gradients(*model_); });
 }
 

@@ -19,10 +19,6 @@ namespace {
 
 void require_splittable(const MirroredOptions& options, const Optimizer& optimizer) {
   require_float32_on_processors(options, "split");
-  if (options.divide_states || options.one_copy || options.servers > 0 || options.local_sgd)
-    throw InputError(
-        "ranks that split a model have the optimizer's states of their part and make steps together: give .split "
-        "without .divide_states, .one_copy, .servers and .local_sgd");
   if (optimizer.has_two_passes() || optimizer.needs_norms() || optimizer.on_processor_alone())
     throw InputError("optimizer " + std::string(optimizer.name()) +
                      " works out an update from whole parameters, and with .strategy = split a rank has parts of them; "
@@ -58,7 +54,8 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      ranks_(communicator_, options_.split.parts_on(static_cast<std::size_t>(communicator_.size()))),
+      ranks_(communicator_,
+             options_.strategy.or_default<Split>().parts_on(static_cast<std::size_t>(communicator_.size()))),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   agree(communicator_, [&] { use_threads(options_.threads); });
@@ -66,7 +63,8 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   agree(communicator_, [&] {
     require_splittable(options_, *optimizer_);
     model_ = std::make_unique<SplitModel>(build_graph(model, options_.fields, options_.batch_capacity), loss,
-                                          *options_.platform.primitives, picker, options_.split, ranks_.parts);
+                                          *options_.platform.primitives, picker, options_.strategy.or_default<Split>(),
+                                          ranks_.parts);
     make_replica();
   });
   check_memory();

@@ -28,16 +28,13 @@ struct StrategyRequest {
 struct StrategyRow {
   std::string_view name;
   std::string_view help;  ///< what a rank keeps and updates, as a phrase
-  /// Why replicas cannot be compared between steps, as a clause. Empty: each rank updates all of its replica itself, so
-  /// that an error of one makes its replica differ, and an audit finds it.
-  std::string_view why_no_audits;
   /// Collective; throws as MirroredStrategy's constructor.
   std::unique_ptr<Strategy> (*make)(StrategyRequest request);
 };
 
-/// All strategies; the first is the default. `--strategy`, its help and its errors walk this table.
+/// All strategies; the first is the default.
 [[nodiscard]] std::span<const StrategyRow> strategy_rows() noexcept;
-/// Throws InputError that lists the names.
-[[nodiscard]] const StrategyRow& strategy_row(std::string_view name);
+/// The strategy that `request.options.strategy` names. Collective; throws as MirroredStrategy's constructor.
+[[nodiscard]] std::unique_ptr<Strategy> make_strategy(StrategyRequest request);
 
 }  // namespace ronda

@@ -158,10 +158,11 @@ Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const st
 }
 
 std::string own_task_hosts(const TrainingOptions& options, const HostNames& hosts) {
-  if (options.strategy != "parameter_server" || options.cluster.empty()) return {};
+  const auto* server = options.strategy.as<ParameterServer>();
+  if (server == nullptr || server->cluster.empty()) return {};
   std::set<std::string> wanted;
   try {
-    const ClusterTasks all = read_cluster(options.cluster);
+    const ClusterTasks all = read_cluster(server->cluster);
     for (const auto* tasks : {&all.chiefs, &all.workers, &all.servers})
       for (const std::string& task : *tasks) wanted.insert(host_of_task(task));
   } catch (const Error&) {  // place_servers tells
@@ -173,17 +174,18 @@ std::string own_task_hosts(const TrainingOptions& options, const HostNames& host
 }
 
 void place_servers(TrainingOptions& options, const HostNames& hosts, const std::vector<std::string>& own) {
-  if (options.strategy != "parameter_server" || (!options.servers_beside && options.cluster.empty())) return;
-  const Roles roles = options.servers_beside
+  auto* server = options.strategy.as<ParameterServer>();
+  if (server == nullptr || (!server->servers_beside && server->cluster.empty())) return;
+  const Roles roles = server->servers_beside
                           ? roles_beside(hosts)
-                          : roles_of_tasks(read_cluster(options.cluster), hosts, options.cluster.string(), own);
+                          : roles_of_tasks(read_cluster(server->cluster), hosts, server->cluster.string(), own);
   std::vector<int> servers;
   for (int i = 0; i < roles.servers(); ++i) servers.push_back(roles.rank_of_server(i));
-  std::ranges::sort(options.server_ranks);
-  if (!options.server_ranks.empty() && options.server_ranks != servers)
-    throw InputError(std::string(".server_ranks and ") + (options.servers_beside ? ".servers_beside" : ".cluster") +
+  std::ranges::sort(server->server_ranks);
+  if (!server->server_ranks.empty() && server->server_ranks != servers)
+    throw InputError(std::string(".server_ranks and ") + (server->servers_beside ? ".servers_beside" : ".cluster") +
                      " both say which ranks are servers, and not the same; give one of them");
-  options.server_ranks = std::move(servers);
+  server->server_ranks = std::move(servers);
 }
 
 }  // namespace ronda

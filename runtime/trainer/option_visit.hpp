@@ -3,33 +3,12 @@
 #include <string_view>
 
 #include <ronda/core/listed.hpp>
+#include <ronda/core/option.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/leave.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda {
-
-/// What is said of an option: here alone. Command line, configuration files, --help, docs/options.md, the comparison of
-/// ranks, checkpoints and the summary are visitors.
-struct Option {
-  std::string_view name;        ///< `batch-size`: behind two dashes, in files, in checkpoints
-  std::string_view group;       ///< under which --help lists it; empty: it does not
-  std::string help;             ///< a phrase
-  std::string otherwise = {};   ///< what holds where it is not given, in words; empty: the default's value says it
-  std::string_view field = {};  ///< of TrainingOptions; empty: the name, with underscores
-  std::string_view unset = "not given";  ///< the value in words where there is none
-  bool matters = false;   ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
-  bool alike = true;      ///< it must be the same on all ranks
-  bool is_size = false;   ///< bytes: 64K, 4M, 2G
-  bool positive = false;  ///< above 0
-  bool negated = false;   ///< a flag whose name denies the field: --no-shuffle
-  /// Why the option has no effect; follows "has no meaning": `for .optimizer.name = sgd: it is for adam`. Empty: it has
-  /// an effect.
-  std::string unread = {};
-
-  /// `batch_size`, as the library's errors name it, behind a point.
-  [[nodiscard]] std::string field_name() const;
-};
 
 /// The option for a number that some optimizers read, with their usual values.
 /// @param field      `optimizer.beta1`
@@ -38,14 +17,6 @@ struct Option {
 /// The option for a field that some schedules read.
 /// @param schedule  the chosen one
 [[nodiscard]] Option option_of_schedule(std::string_view name, std::string help, std::string_view schedule);
-/// Of a field of `local_sgd`.
-/// @param strategy  the one that is chosen
-[[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
-/// Of a field that one strategy reads, and that a training which goes on may have otherwise.
-/// @param reader    that strategy
-/// @param strategy  the one that is chosen
-[[nodiscard]] Option option_of_strategy(std::string_view name, std::string help, std::string_view reader,
-                                        std::string_view strategy);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -58,9 +29,10 @@ struct Option {
 
 /// Calls `see(Option, field)` for each option, or `see(Option, field, parse)` where a text is read in a way of its own.
 /// @param Options  TrainingOptions, or const
+/// @param every    has the fields of strategies
 template <class Options, class Visitor>
-void visit(Options& o, Visitor&& see) {
-  constexpr std::string_view length = "Data and length";
+void visit(Options& o, EveryStrategy& every, Visitor&& see) {
+  const std::string length = "Data and length";
   see(Option{.name = "epochs",
              .group = length,
              .help = "Passes over the training data",
@@ -111,7 +83,7 @@ void visit(Options& o, Visitor&& see) {
              .matters = true},
       o.validation_split);
 
-  constexpr std::string_view learning = "Learning";
+  const std::string learning = "Learning";
   auto& p = o.optimizer;
   see(Option{.name = "optimizer",
              .group = learning,
@@ -278,7 +250,7 @@ void visit(Options& o, Visitor&& see) {
              .matters = true},
       o.reduce_dtype, parse_reduce_dtype);
 
-  constexpr std::string_view placement = "Where and how";
+  const std::string placement = "Where and how";
   see(Option{.name = "device", .group = placement, .help = "auto, cpu, cuda"}, o.device, parse_device);
   see(Option{.name = "nondeterministic",
              .group = placement,
@@ -295,91 +267,8 @@ void visit(Options& o, Visitor&& see) {
              .otherwise = "OMP_NUM_THREADS, or the cores it is bound to",
              .alike = false},
       o.threads);
-  see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy);
-  see(option_of_strategy("one-copy", "the ranks of a node share one copy of the parameters in its memory", "sharded",
-                         o.strategy),
-      o.one_copy);
-  see(option_of_strategy(
-          "shard-gradients",
-          "each rank keeps the sums of its part of the gradients alone, which the ranks add up during backward",
-          "sharded", o.strategy),
-      o.shard_gradients);
-  auto& local = o.local_sgd;
-  const auto of_local = [&](std::string_view name, std::string_view field, std::string help) {
-    Option option = option_of_local_sgd(name, std::move(help), o.strategy);
-    option.field = field;
-    return option;
-  };
-  see(of_local("synchronise-every", "local_sgd.synchronise_every", "steps from one synchronisation to the next"),
-      local.synchronise_every);
-  see(of_local("outer-optimizer", "local_sgd.outer_optimizer",
-               "what is made of the ranks' changes: average, their mean; nesterov, a step with momentum"),
-      local.outer_optimizer, parse_outer_optimizer);
-  Option rate = of_local("outer-rate", "local_sgd.outer_rate", "rate of --outer-optimizer nesterov");
-  rate.otherwise = "0.7";
-  see(rate, local.outer_rate);
-  Option momentum = of_local("outer-momentum", "local_sgd.outer_momentum", "momentum of --outer-optimizer nesterov");
-  momentum.otherwise = "0.9";
-  see(momentum, local.outer_momentum);
-  see(of_local("local-after", "local_sgd.local_after", "so many steps are mirrored ones before"), local.local_after);
-  see(of_local("delta-compression", "local_sgd.delta_compression",
-               "of changes on the wire: none, bf16, fp16, int8, int4, 2bit; auto: as --compression"),
-      local.delta_compression, parse_compression);
-  see(of_local("fragments", "local_sgd.fragments",
-               "pieces of the parameters that synchronise each at its own time, beside the next steps"),
-      local.fragments);
-  Option delay = of_local("fragment-delay", "local_sgd.fragment_delay",
-                          "with --fragments: steps after which their changes are applied");
-  if (delay.unread.empty() && local.fragments == 1)
-    delay.unread = "for .local_sgd.fragments = 1: all parameters synchronise at once";
-  see(delay, local.fragment_delay);
-  const auto of_servers = [&](std::string_view name, std::string help) {
-    return option_of_strategy(name, std::move(help), "parameter_server", o.strategy);
-  };
-  Option servers = of_servers("servers", "ranks that are servers, the last ones");
-  if (servers.unread.empty() && o.servers_beside)
-    servers.unread = "with .servers_beside, which says how many there are";
-  if (servers.unread.empty() && !o.cluster.empty()) servers.unread = "with .cluster, which says how many there are";
-  see(servers, o.servers);
-  see(of_servers("servers-beside", "half of each host's ranks are servers, the last ones"), o.servers_beside);
-  Option cluster = of_servers("cluster",
-                              "the roles are those of the tasks in this JSON file, a ClusterSpec or a TF_CONFIG of "
-                              "TensorFlow's; hosts are matched, ports only counted");
-  cluster.otherwise = "none";
-  see(cluster, o.cluster);
-  see(of_servers("replicas-to-aggregate",
-                 "a step takes the gradients of the first so many workers, and drops later ones; 0: it waits for all"),
-      o.replicas_to_aggregate);
-  see(of_servers("asynchronous",
-                 "a step takes one worker's gradient, as it comes; --global-batch-size is one worker's batch"),
-      o.asynchronous);
-  see(of_servers("max-staleness",
-                 "with --asynchronous: a worker waits that has pushed more than so many times more often than the "
-                 "slowest"),
-      o.max_staleness);
-  Option stages =
-      option_of_strategy("pipeline", "stages that the model is cut into, a rank each", "pipeline", o.strategy);
-  stages.field = "pipeline.stages";
-  stages.otherwise = "what --stages says, or the number of ranks";
-  stages.positive = true;
-  see(stages, o.pipeline.stages);
-  Option cuts = option_of_strategy("stages", "operations that begin the second stage and those behind it: conv2,dense1",
-                                   "pipeline", o.strategy);
-  cuts.field = "pipeline.cuts";
-  cuts.otherwise = "chosen by measured times";
-  see(cuts, o.pipeline.cuts);
-  Option parts = option_of_strategy("split", "ranks that have one model together, a part of each operation each",
-                                    "split", o.strategy);
-  parts.field = "split.parts";
-  parts.otherwise = "the number of ranks";
-  parts.positive = true;
-  see(parts, o.split.parts);
-  Option layers = option_of_strategy("split-layers",
-                                     "operations that are split, and how: dense1=columns,dense2=rows,attention1=heads",
-                                     "split", o.strategy);
-  layers.field = "split.layers";
-  layers.otherwise = "those that a cost model says it pays for";
-  see(layers, o.split.layers);
+  see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy, parse_strategy);
+  visit(every, o.strategy.name(), see);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,
@@ -406,7 +295,7 @@ void visit(Options& o, Visitor&& see) {
              .help = "Take everything chosen by timing from this file, or write it there"},
       o.plan);
 
-  constexpr std::string_view resilience = "Not losing work";
+  const std::string resilience = "Not losing work";
   see(Option{.name = "checkpoint-dir",
              .group = resilience,
              .help = "Save the training in this folder, at the end and where it has to end early; all hosts share it"},
@@ -462,7 +351,7 @@ void visit(Options& o, Visitor&& see) {
       o.on_nonfinite, parse_on_nonfinite);
   see(Option{.name = "inject", .group = "", .help = "For tests: KIND@STEP[:RANK]", .field = "faults"}, o.faults);
 
-  constexpr std::string_view files = "Files";
+  const std::string files = "Files";
   see(Option{.name = "init", .group = files, .help = "Start from these parameters (safetensors)"}, o.init);
   see(Option{.name = "save", .group = files, .help = "Write the trained parameters (safetensors)"}, o.save);
   see(Option{.name = "predictions", .group = files, .help = "Write the outputs for the test data (safetensors)"},

@@ -28,16 +28,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.fusion.algorithm = given.allreduce;
   options.fusion.compression = given.compression;
   options.fusion.seed = given.seed;
-  options.local_sgd = given.local_sgd;
-  options.servers = servers_of(given);
-  options.server_ranks = given.server_ranks;
-  options.replicas_to_aggregate = given.replicas_to_aggregate;
-  options.asynchronous = given.asynchronous;
-  options.max_staleness = given.max_staleness;
-  options.one_copy = given.one_copy;
-  options.shard_gradients = given.shard_gradients;
-  options.pipeline = given.pipeline;
-  options.split = given.split;
+  options.strategy = given.strategy;
   options.threads = parts.setup.threads.count;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;
@@ -81,14 +72,13 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
     return parts.model.build(x, builder);
   });
   agree(communicator, [&] { require_normalisable(build_graph(model, parts.train.fields(), plan.smallest())); });
-  auto strategy = strategy_row(parts.setup.options.strategy)
-                      .make({.communicator = communicator,
-                             .model = model,
-                             .loss = parts.loss,
-                             .optimizer = std::move(optimizer),
-                             .schedule = *rates,
-                             .options = std::move(options),
-                             .sink = &sink});
+  auto strategy = make_strategy({.communicator = communicator,
+                                 .model = model,
+                                 .loss = parts.loss,
+                                 .optimizer = std::move(optimizer),
+                                 .schedule = *rates,
+                                 .options = std::move(options),
+                                 .sink = &sink});
   std::string groups;
   agree(communicator, [&] {
     check_groups(parts.setup.options, strategy->parameters(), held);

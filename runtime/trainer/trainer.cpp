@@ -75,7 +75,8 @@ std::string text_of_each(const std::vector<int>& threads_of_ranks) {
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
   const Device place = device.device();
   const int servers = servers_of(setup.options);
-  const bool in_parts = setup.options.strategy == "pipeline" || setup.options.strategy == "split";
+  const StrategyOptions& strategy = setup.options.strategy;
+  const bool in_parts = strategy.as<Pipeline>() != nullptr || strategy.as<Split>() != nullptr;
   const std::string rank = in_parts ? "rank" : "replica";
   const std::string ranks = servers == 0
                                 ? counted(world.size(), rank)

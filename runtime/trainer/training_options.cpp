@@ -14,9 +14,6 @@
 namespace ronda {
 namespace {
 
-constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server", pipeline = "pipeline",
-                           split_operations = "split";
-
 std::string text_of(double value) { return shortest(value); }
 std::string text_of(std::uint64_t value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "yes" : "no"; }
@@ -24,6 +21,7 @@ std::string text_of(bool value) { return value ? "yes" : "no"; }
 std::string text_of(const std::filesystem::path& path) { return path.empty() ? "not given" : "given"; }
 std::string text_of(int value) { return std::to_string(value); }
 std::string text_of(const std::string& value) { return value; }
+std::string text_of(const StrategyOptions& strategy) { return std::string(strategy.name()); }
 std::string text_of(const CheckpointInterval& every) {
   return text_of(every.steps) + " steps, " + text_of(every.seconds) + " s";
 }
@@ -49,7 +47,8 @@ std::string value_of(const Option& option, const std::optional<T>& value) {
 /// The options' values, by name.
 std::map<std::string_view, std::string> values_of(const TrainingOptions& options) {
   std::map<std::string_view, std::string> values;
-  visit(options, [&](const Option& option, const auto& value, const auto&...) {
+  EveryStrategy every(options.strategy);
+  visit(options, every, [&](const Option& option, const auto& value, const auto&...) {
     values[option.name] = value_of(option, value);
   });
   return values;
@@ -177,75 +176,16 @@ void check_types(const TrainingOptions& o) {
                      (half ? "bfloat16 or float32" : "float32"));
 }
 
-void check_local_sgd(const TrainingOptions& o) {
-  if (o.strategy != local_sgd) return;
-  check(o.local_sgd);
-  if (o.compression != Compression::none && o.local_sgd.local_after == 0)
-    throw InputError(
-        ".compression is of gradients, and .strategy = local_sgd sends none without .local_sgd.local_after; "
-        ".local_sgd.delta_compression is of what it sends");
-  if (o.shares != "equal")
-    throw InputError(
-        ".shares = " + o.shares +
-        " gives ranks different micro-batches, and .strategy = local_sgd takes the mean of ranks that have "
-        "made equal steps; take .shares = equal");
-  if (o.exact && !o.checkpoint_dir.empty() && o.checkpoint_every.seconds > 0)
-    throw InputError(
-        ".exact promises equal bits, and with .strategy = local_sgd, which takes a mean over the ranks for each "
-        "checkpoint, they depend on when these come; give .checkpoint_every a number of steps");
-  if (o.prune > 0 && o.local_sgd.momentum() > 0)
-    throw InputError(
-        ".prune sets weights to zero, and the momentum of .local_sgd.outer_optimizer = nesterov would move them again; "
-        "take average");
-}
-
-void check_sharded(const TrainingOptions& o) {
-  if (o.shard_gradients && o.strategy == "sharded" && o.shares != "equal")
-    throw InputError(
-        ".shares = " + o.shares +
-        " gives ranks different micro-batches, and with .shard_gradients they sum the gradients of each together; take "
-        ".shares = equal, or leave .shard_gradients out");
-}
-
-void check_parameter_server(const TrainingOptions& o) {
-  if (o.strategy != parameter_server && !o.server_ranks.empty())
-    throw InputError(".server_ranks says which ranks are servers, and .strategy = " + o.strategy +
-                     " has none; take .strategy = parameter_server, or leave .server_ranks out");
-  if (o.strategy != parameter_server) return;
-  if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
-  if (o.servers_beside && !o.cluster.empty())
-    throw InputError(".servers_beside and .cluster both say which ranks are servers; give one of them");
-  if (o.servers != 1 && (o.servers_beside || !o.cluster.empty()))
-    throw InputError(".servers counts the last ranks, and " +
-                     std::string(o.servers_beside ? ".servers_beside" : ".cluster") +
-                     " says which ranks are servers; give one of them");
-  if (o.compression == Compression::automatic)
-    throw InputError(
-        ".compression = auto chooses for an allreduce, and with .strategy = parameter_server workers push to servers; "
-        "take none, bf16, fp16, int8, int4 or 2bit");
-  if (o.allreduce != AllreduceAlgorithm::automatic)
-    throw InputError(
-        ".allreduce chooses how gradients are summed, and with .strategy = parameter_server the servers sum what "
-        "workers send them; take .allreduce = auto");
-  if (o.exact && (o.asynchronous || o.replicas_to_aggregate > 0))
-    throw InputError(
-        ".exact promises equal bits, and with .asynchronous or .replicas_to_aggregate they depend on which worker "
-        "comes first");
-  if (o.shares != "equal")
-    throw InputError(".shares = measured is not for .strategy = parameter_server; take .shares = equal");
-}
-
-/// Of strategies whose ranks have parts of one model.
-void check_parts(const TrainingOptions& o) {
-  if (o.strategy != pipeline && o.strategy != split_operations) return;
-  const auto refuse = [&](const std::string& what) {
-    throw InputError(what + "; .strategy = " + o.strategy + " does not have that, take .strategy = mirrored");
-  };
-  static_cast<void>(o.split.choices());
-  if (o.device == DeviceChoice::cuda) refuse(".device = cuda computes on GPUs");
-  if (dtype_of_layers(o.precision) != DType::float32)
-    refuse(".precision = " + std::string(name_of(o.precision)) + " has layers of a half type");
-  if (o.shares != "equal") refuse(".shares = " + o.shares + " gives ranks different micro-batches");
+Demands demands_of(const TrainingOptions& o) {
+  return {.allreduce = o.allreduce,
+          .compression = o.compression,
+          .audits = o.audit_every > 0,
+          .unequal_shares = o.shares != "equal",
+          .half_types = dtype_of_layers(o.precision) != DType::float32,
+          .on_gpu = o.device == DeviceChoice::cuda,
+          .prunes = o.prune > 0,
+          .exact = o.exact,
+          .timed_saves = !o.checkpoint_dir.empty() && o.checkpoint_every.seconds > 0};
 }
 
 /// Texts in files must be UTF-8: checked here, before the training, not when the model is written.
@@ -274,19 +214,15 @@ std::vector<Output> outputs_of(const TrainingOptions& options) {
 }
 
 int servers_of(const TrainingOptions& options) noexcept {
-  if (options.strategy != parameter_server) return 0;
-  return options.server_ranks.empty() ? options.servers : static_cast<int>(options.server_ranks.size());
+  const auto* servers = options.strategy.as<ParameterServer>();
+  return servers == nullptr ? 0 : servers->count();
 }
 
-Roles roles_of(const TrainingOptions& options, int ranks) {
-  return options.server_ranks.empty() ? Roles(ranks, options.servers) : Roles::of_servers(ranks, options.server_ranks);
-}
-
-void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_view name)> given) {
+void refuse_unread(const TrainingOptions& options, EveryStrategy every,
+                   FunctionRef<bool(std::string_view name)> given) {
   static_cast<void>(default_learning_rate(options.optimizer.name));  // throws where there is no such optimizer
   static_cast<void>(schedule_row(options.schedule));
-  static_cast<void>(strategy_row(options.strategy));
-  visit(options, [&](const Option& option, const auto&...) {
+  visit(options, every, [&](const Option& option, const auto&...) {
     if (!option.unread.empty() && given(option.name))
       throw InputError("." + option.field_name() + " has no meaning " + option.unread);
   });
@@ -294,14 +230,7 @@ void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_
 
 void check(const TrainingOptions& options) {
   check_types(options);
-  const StrategyRow& strategy = strategy_row(options.strategy);
-  if (options.audit_every > 0 && !strategy.why_no_audits.empty())
-    throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy + " " +
-                     std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
-  check_local_sgd(options);
-  check_sharded(options);
-  check_parameter_server(options);
-  check_parts(options);
+  check(options.strategy, demands_of(options));
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
@@ -319,7 +248,8 @@ void check(const TrainingOptions& options) {
   check_texts(options);
   const TrainingOptions unset;
   const auto values = values_of(options), defaults = values_of(unset);
-  refuse_unread(options, [&](std::string_view name) { return values.at(name) != defaults.at(name); });
+  refuse_unread(options, EveryStrategy(options.strategy),
+                [&](std::string_view name) { return values.at(name) != defaults.at(name); });
 }
 
 EngineRules engine_rules(const TrainingOptions& options) noexcept {
@@ -328,16 +258,11 @@ EngineRules engine_rules(const TrainingOptions& options) noexcept {
 
 std::vector<OptionInWords> in_words(const TrainingOptions& options) {
   std::vector<OptionInWords> list{{"model", options.application + ", " + options.variant, true}};
-  visit(options, [&](const Option& option, const auto& value, const auto&...) {
+  EveryStrategy every(options.strategy);
+  visit(options, every, [&](const Option& option, const auto& value, const auto&...) {
     if (option.alike) list.push_back({std::string(option.name), value_of(option, value), option.matters});
   });
   return list;
-}
-
-std::string Option::field_name() const {
-  std::string text(field.empty() ? name : field);
-  std::ranges::replace(text, '-', '_');
-  return text;
 }
 
 Option option_of_optimizer(std::string_view name, std::string_view field, std::string_view optimizer) {
@@ -375,21 +300,6 @@ std::string usual_weight_decays() {
 
 std::string decoupled_optimizers() {
   return names_of(rows_where([](const OptimizerRow& row) { return row.decoupled; }));
-}
-
-Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy) {
-  Option option{.name = name, .group = "Where and how", .help = "Of --strategy local_sgd: " + std::move(help)};
-  option.matters = strategy == local_sgd;
-  if (!option.matters) option.unread = "for .strategy = " + std::string(strategy) + ": it is for local_sgd";
-  return option;
-}
-
-Option option_of_strategy(std::string_view name, std::string help, std::string_view reader, std::string_view strategy) {
-  Option option{.name = name, .group = "Where and how", .help = std::move(help)};
-  option.help = "Of --strategy " + std::string(reader) + ": " + option.help;
-  if (strategy != reader)
-    option.unread = "for .strategy = " + std::string(strategy) + ": it is for " + std::string(reader);
-  return option;
 }
 
 std::string listed_strategies() {

@@ -21,9 +21,7 @@
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/key_value/roles.hpp>
-#include <ronda/runtime/strategy/local_sgd_options.hpp>
-#include <ronda/runtime/strategy/pipeline_options.hpp>
-#include <ronda/runtime/strategy/split_options.hpp>
+#include <ronda/runtime/strategy/strategy_options.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 
@@ -118,20 +116,10 @@ struct TrainingOptions {
   /// equal to the bit; runs do not.
   bool nondeterministic = false;
 
-  int threads = 0;                     ///< of a rank; 0: the cores that it has
-  std::string strategy = "mirrored";   ///< how the ranks train together: see strategy_rows
-  bool one_copy = false;               ///< of strategy sharded: the ranks of a node share the parameters' memory
-  bool shard_gradients = false;        ///< likewise: each rank keeps a part of the gradients
-  LocalSgdOptions local_sgd = {};      ///< of strategy local_sgd
-  int servers = 1;                     ///< of strategy parameter_server: so many ranks, the last ones
-  bool servers_beside = false;         ///< likewise: half of each host's ranks, the last ones
-  std::filesystem::path cluster = {};  ///< likewise: the tasks of this file, see cluster_file.hpp
-  std::vector<int> server_ranks = {};  ///< likewise: these ranks; made of the two above
-  int replicas_to_aggregate = 0;       ///< likewise: a step takes the gradients of the first so many workers; 0: of all
-  bool asynchronous = false;           ///< likewise: a step takes one worker's gradient, as it comes
-  std::optional<std::uint64_t> max_staleness = {};  ///< of these: see KeyValueOptions
-  SplitOptions split = {};  ///< of strategy split, whose ranks of a group share a batch: `batch_size` is of one group
-  PipelineOptions pipeline = {};  ///< of strategy pipeline, whose ranks share a batch: `batch_size` is of one pipeline
+  int threads = 0;  ///< of a rank; 0: the cores that it has
+  /// How ranks train together: `Sharded{.one_copy = true}`, or a name, `"sharded"`. Pipeline and Split, whose ranks
+  /// share a batch: `batch_size` is of one pipeline or group.
+  StrategyOptions strategy = {};
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default
@@ -170,8 +158,9 @@ struct TrainingOptions {
 /// default and has no effect with the other fields, such as a momentum for an optimizer without one.
 void check(const TrainingOptions& options);
 /// Throws InputError for a given option that has no effect, even if its value is the default.
+/// @param every  where the options of strategies were read into
 /// @param given  whether the option of this name (`batch-size`) was given
-void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_view name)> given);
+void refuse_unread(const TrainingOptions& options, EveryStrategy every, FunctionRef<bool(std::string_view name)> given);
 
 /// All files and folders that a training writes, by the names of their fields: `.save`, …
 [[nodiscard]] std::vector<Output> outputs_of(const TrainingOptions& options);
@@ -179,9 +168,6 @@ void refuse_unread(const TrainingOptions& options, FunctionRef<bool(std::string_
 /// How many ranks are servers; 0: ranks are all alike. Where that depends on hosts, of completed options
 /// (TrainingSetup).
 [[nodiscard]] int servers_of(const TrainingOptions& options) noexcept;
-/// Who is a server. Of completed options with servers. Throws as Roles.
-[[nodiscard]] Roles roles_of(const TrainingOptions& options, int ranks);
-
 /// What the options let a GPU's libraries do.
 [[nodiscard]] EngineRules engine_rules(const TrainingOptions& options) noexcept;
 

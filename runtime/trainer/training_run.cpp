@@ -60,7 +60,8 @@ LoaderOptions TrainingRun::loading(const Dataset& data, bool in_steps) const {
   LoaderOptions loading{.prefetch = setup().prefetch, .varies = in_steps};
   const Strategy& strategy = parts_.strategy;
   DeviceContext& device = *strategy.device().context;
-  if (in_steps && servers_of(options()) > 0 && options().asynchronous)
+  const auto* servers = options().strategy.as<ParameterServer>();
+  if (in_steps && servers != nullptr && servers->asynchronous)
     loading.prefetch = false;  // which batch is next is known late
   if (device.device().kind == DeviceKind::cpu) return loading;
   if (strategy.keeps(data) && options().faults.empty()) loading.contents = BatchContents::samples;

@@ -47,7 +47,8 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
 /// Checks the outputs before the training, not after.
 void require_outputs(const TrainingOptions& options) {
   const std::vector<Output> outputs = outputs_of(options);
-  require_apart(outputs, {options.init, options.resume_from, options.cluster});
+  const auto* servers = options.strategy.as<ParameterServer>();
+  require_apart(outputs, {options.init, options.resume_from, servers == nullptr ? "" : servers->cluster});
   for (const Output& output : outputs)
     if (!output.path.empty() && !output.folder) check_creatable(output.path);
 }
@@ -61,13 +62,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   TrainingSetup setup{.options = std::move(given), .first_step = steps};
   TrainingOptions& options = setup.options;
   place_servers(options, world.communicator().topology().hosts, own);
-  if (servers_of(options) > 0)
-    require_sense({.servers = options.servers,
-                   .server_ranks = options.server_ranks,
-                   .asynchronous = options.asynchronous,
-                   .replicas_to_aggregate = options.replicas_to_aggregate,
-                   .max_staleness = options.max_staleness},
-                  world.size());
+  if (const auto* servers = options.strategy.as<ParameterServer>()) require_sense(servers->key_values(), world.size());
   const Shard shard = data_shard(options, world.communicator());
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
@@ -87,16 +82,18 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
   require_equal(communicator, "the test data", test_data);
   std::string lines;
   for (const auto& option : in_words(setup.options)) lines += option.name + " " + option.value + "\n";
-  for (const int rank : setup.options.server_ranks) lines += "server rank " + std::to_string(rank) + "\n";
+  if (const auto* servers = setup.options.strategy.as<ParameterServer>())
+    for (const int rank : servers->server_ranks) lines += "server rank " + std::to_string(rank) + "\n";
   require_equal(communicator, "the options", lines);
 }
 
 Shard data_shard(const TrainingOptions& options, const Communicator& communicator) {
-  const Shard shard = servers_of(options) == 0
-                          ? shard_of(communicator)
-                          : shard_of(communicator, roles_of(options, communicator.size()), options.asynchronous);
-  if (options.strategy == "pipeline") return options.pipeline.shard(shard.index, shard.count);
-  return options.strategy == "split" ? options.split.shard(shard.index, shard.count) : shard;
+  if (const auto* servers = options.strategy.as<ParameterServer>())
+    return shard_of(communicator, servers->roles(communicator.size()), servers->asynchronous);
+  const Shard shard = shard_of(communicator);
+  if (const auto* pipeline = options.strategy.as<Pipeline>()) return pipeline->shard(shard.index, shard.count);
+  const auto* split = options.strategy.as<Split>();
+  return split != nullptr ? split->shard(shard.index, shard.count) : shard;
 }
 
 BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {

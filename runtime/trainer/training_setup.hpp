@@ -37,8 +37,8 @@ struct TrainingSetup {
 void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test);
 
 /// The part of each global batch that this rank computes, where all ranks of a pipeline, or of a group that splits a
-/// model, have one. Not collective. Throws InputError where servers leave no worker, and as PipelineOptions::shard and
-/// SplitOptions::shard.
+/// model, have one. Not collective. Throws InputError where servers leave no worker, and as Pipeline::shard and
+/// Split::shard.
 [[nodiscard]] Shard data_shard(const TrainingOptions& options, const Communicator& communicator);
 
 /// How the training batches of a rank are cut, whose part of each global batch is `shard`.

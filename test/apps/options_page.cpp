@@ -2,10 +2,14 @@
 #include "../../apps/command_line.hpp"
 
 #include <iostream>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include <ronda/runtime/trainer/option_visit.hpp>
 
 using namespace ronda;
 
@@ -18,6 +22,7 @@ Every training application has these options, on the command line (`--batch-size
 
 ```cpp
 Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});
+Trainer sharing(world, model, loss, {.strategy = Sharded{.one_copy = true}});
 ```
 
 An application may have more of its own (`--help` shows all), and its own numbers of epochs, optimizer and learning rate. In a program of
@@ -47,15 +52,33 @@ std::string value_of(const CLI::Option& option) {
   return type.empty() || option.get_expected_max() == 0 ? "" : " NAME";
 }
 
+/// The structs that have the fields, by the options' names.
+std::map<std::string_view, std::string_view> owners() {
+  std::map<std::string_view, std::string_view> all;
+  TrainingOptions options;
+  EveryStrategy every;
+  visit(options, every, [&](const Option& option, const auto&...) { all[option.name] = option.owner; });
+  return all;
+}
+
+/// `.batch_size`, or `LocalSgd{.fragments}`, as a program writes it.
+std::string field_as_written(const std::string& name, const std::string& field) {
+  static const auto owner_of = owners();
+  if (field.empty()) return "";
+  const auto owner = owner_of.find(name);
+  if (owner == owner_of.end() || owner->second.empty()) return "`." + field + "`";
+  return "`" + std::string(owner->second) + "{." + field + "}`";
+}
+
 void print_row(const CLI::Option& option, const apps::OptionNames& names) {
   std::string shown = names_of(option);
   if (!shown.empty() && option.get_expected_max() > 0) shown.insert(shown.size() - 1, value_of(option));
-  const std::string field = names.field_of(without_dashes(option));
+  const std::string name = without_dashes(option), field = field_as_written(name, names.field_of(name));
   std::string description = option.get_description();
   for (std::size_t at = 0; (at = description.find('|', at)) != std::string::npos; at += 2) description.insert(at, "\\");
   const std::string usual = option.get_default_str();
-  std::cout << "| " << shown << " | " << (field.empty() ? "" : "`." + field + "`") << " | "
-            << (usual.empty() ? "" : "`" + usual + "`") << " | " << description << " |\n";
+  std::cout << "| " << shown << " | " << field << " | " << (usual.empty() ? "" : "`" + usual + "`") << " | "
+            << description << " |\n";
 }
 
 }  // namespace

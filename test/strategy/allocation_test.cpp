@@ -133,11 +133,11 @@ TEST_CASE("nor does a local step, or one with a synchronisation") {
     for (const auto& [compression, fragments] :
          {std::pair(Compression::none, std::size_t{1}), {Compression::int8, 1}, {Compression::int8, 2}}) {
       DeviceSet set{.global_batch = 16, .optimizer = "adam", .ema_decay = 0.9, .algorithm = algorithm};
-      set.local_sgd = {.synchronise_every = 2,
-                       .outer_optimizer = OuterOptimizer::nesterov,
-                       .local_after = 1,
-                       .delta_compression = compression,
-                       .fragments = fragments};
+      set.strategy = LocalSgd{.synchronise_every = 2,
+                              .outer_optimizer = OuterOptimizer::nesterov,
+                              .local_after = 1,
+                              .delta_compression = compression,
+                              .fragments = fragments};
       DeviceRun run(everybody(), nullptr, mlp(), data, set);
       run.steps(4);
       CHECK(allocations_in(7, [&] { run.step(); }) == 0);
@@ -157,8 +157,7 @@ TEST_CASE("nor does one that keeps a part of the gradients") {
                      .clip_norm = 1,
                      .micro_batches = micro_batches,
                      .ema_decay = 0.9,
-                     .divide_states = true,
-                     .shard_gradients = true,
+                     .strategy = Sharded{.shard_gradients = true},
                      .algorithm = algorithm});
       run.step();
       CHECK(allocations_in(7, [&] { run.step(); }) == 0);
@@ -170,12 +169,12 @@ TEST_CASE("nor does a step of a pipeline, or of two pipelines") {
   const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
   const Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dropout(0.2), Dense(4));
   const SoftmaxCrossEntropy loss;
-  const PipelineOptions stages{.stages = 2};
+  const Pipeline stages{.stages = 2};
   const auto rank = static_cast<std::size_t>(world().rank()), ranks = static_cast<std::size_t>(world().size());
   const BatchPlan plan(40, 16, stages.shard(rank, ranks), 4);
   BatchLoader loader(data, SampleOrder(40, 1, true), plan);
   MirroredOptions options = MirroredOptions::for_data(data, plan);
-  options.pipeline = stages;
+  options.strategy = stages;
   options.clip_norm = 1;
   options.ema_decay = 0.9;
   PipelineStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
@@ -193,11 +192,11 @@ TEST_CASE("nor does a step of a split model, or of two groups that split it") {
   const Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dropout(0.2), Dense(4));
   const SoftmaxCrossEntropy loss;
   const auto rank = static_cast<std::size_t>(world().rank()), ranks = static_cast<std::size_t>(world().size());
-  const SplitOptions split{.parts = std::min<std::size_t>(ranks, 2), .layers = {"conv1=columns", "dense2=rows"}};
+  const Split split{.parts = std::min<std::size_t>(ranks, 2), .layers = {"conv1=columns", "dense2=rows"}};
   const BatchPlan plan(40, 16, split.shard(rank, ranks), 2);
   BatchLoader loader(data, SampleOrder(40, 1, true), plan);
   MirroredOptions options = MirroredOptions::for_data(data, plan);
-  options.split = split;
+  options.strategy = split;
   options.clip_norm = 1;
   options.ema_decay = 0.9;
   SplitStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),

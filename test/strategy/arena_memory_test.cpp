@@ -77,28 +77,30 @@ TEST_CASE("the arenas of a whole model's update begin at different places of a p
   for (const double ema_decay : {0.0, 0.9}) {
     check_places({.ema_decay = ema_decay, .node_update_bytes = never});
     check_places({.ema_decay = ema_decay, .node_update_bytes = always});
-    check_places({.ema_decay = ema_decay, .local_sgd = LocalSgdOptions{.synchronise_every = 2}});
+    check_places({.ema_decay = ema_decay, .strategy = LocalSgd{.synchronise_every = 2}});
     if (everybody().size() == 1) continue;  // the others divide states
     for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
-      check_places({.ema_decay = ema_decay, .divide_states = true, .algorithm = algorithm});
-      check_places({.ema_decay = ema_decay, .divide_states = true, .shard_gradients = true, .algorithm = algorithm});
+      check_places({.ema_decay = ema_decay, .strategy = "sharded", .algorithm = algorithm});
+      check_places({.ema_decay = ema_decay, .strategy = Sharded{.shard_gradients = true}, .algorithm = algorithm});
     }
-    check_places({.ema_decay = ema_decay, .divide_states = true, .one_copy = true});
+    check_places({.ema_decay = ema_decay, .strategy = Sharded{.one_copy = true}});
   }
 }
 
 TEST_CASE("the arenas of a stage's update, and of a part's, begin at different places of a page") {
   const std::size_t ranks = rank_count();
-  if (ranks == 1) return;                                              // has the whole model
-  const PipelineOptions pipeline{.stages = ranks % 2 == 0 ? 2U : 3U};  // there are three layers to cut
-  const SplitOptions split{.parts = ranks, .layers = {"dense1=columns"}};
+  if (ranks == 1) return;                                       // has the whole model
+  const Pipeline pipeline{.stages = ranks % 2 == 0 ? 2U : 3U};  // there are three layers to cut
+  const Split split{.parts = ranks, .layers = {"dense1=columns"}};
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   for (const std::string strategy : {"pipeline", "split"}) {
     const Shard shard = strategy == "split" ? split.shard(this_rank(), ranks) : pipeline.shard(this_rank(), ranks);
     NamedRun run({everybody(), strategy.c_str(), shard, 50, 4, "adam"}, three_layers(), data,
                  [&](MirroredOptions& options) {
-                   options.pipeline = pipeline;
-                   options.split = split;
+                   if (strategy == "split")
+                     options.strategy = split;
+                   else
+                     options.strategy = pipeline;
                    options.ema_decay = 0.9;
                    options.platform.make_updater = make_checked;
                  });

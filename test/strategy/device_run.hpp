@@ -46,14 +46,7 @@ struct DeviceSet {
   std::optional<std::size_t> node_update_bytes = {};
   std::function<ParameterGroup(std::string_view)> group_of = {};
   Picks picks = {};  ///< of another run, for equal bits; others are timed
-  bool divide_states = false;
-  bool one_copy = false;
-  bool shard_gradients = false;
-  std::optional<LocalSgdOptions> local_sgd = {};
-  int servers = 0;
-  std::vector<int> server_ranks = {};
-  int replicas_to_aggregate = 0;
-  bool asynchronous = false;
+  StrategyOptions strategy = {};
   Compression compression = Compression::none;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   MakeUpdater make_updater = {};  ///< on the processor; empty: the usual one
@@ -71,11 +64,7 @@ struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
             const DeviceSet& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch,
-             set.server_ranks.empty()
-                 ? shard_of(communicator, set.servers, set.asynchronous)
-                 : shard_of(communicator, Roles::of_servers(communicator.size(), set.server_ranks), set.asynchronous),
-             set.micro_batches),
+        plan(data.size(), set.global_batch, shard(communicator, set.strategy), set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan,
                {.prefetch = set.ahead,
                 .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
@@ -88,9 +77,15 @@ struct DeviceRun {
   DeviceRun(const Devices& devices, Sequential m, const Dataset& data, const DeviceSet& set)
       : DeviceRun(devices.communicator, &devices, std::move(m), data, set) {}
 
+  static Shard shard(const Communicator& communicator, const StrategyOptions& strategy) {
+    MirroredOptions options;
+    options.strategy = strategy;
+    return options.shard(communicator, true);
+  }
+
   /// The library's layers are timed, and the plain loops are not; servers compute nothing.
   static bool shares_timing(const Devices* devices, const DeviceSet& set) {
-    return devices == nullptr && set.library && set.servers == 0 && set.server_ranks.empty();
+    return devices == nullptr && set.library && set.strategy.as<ParameterServer>() == nullptr;
   }
 
   MirroredOptions options(const Dataset& data, const Devices* devices, const DeviceSet& set) {
@@ -103,14 +98,7 @@ struct DeviceRun {
     o.node_update_bytes = set.node_update_bytes.value_or(o.node_update_bytes);
     o.group_of = set.group_of;
     o.picks = shares_timing(devices, set) ? with_timed(set.picks) : set.picks;
-    o.divide_states = set.divide_states;
-    o.one_copy = set.one_copy;
-    o.shard_gradients = set.shard_gradients;
-    o.local_sgd = set.local_sgd;
-    o.servers = set.servers;
-    o.server_ranks = set.server_ranks;
-    o.replicas_to_aggregate = set.replicas_to_aggregate;
-    o.asynchronous = set.asynchronous;
+    o.strategy = set.strategy;
     o.fusion.algorithm = set.algorithm;
     o.fusion.compression = set.compression;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models

@@ -31,7 +31,7 @@ Sequential one_layer() { return Sequential(Flatten(), Dense(static_cast<std::int
 /// Softmax regression on all ranks' parts of the batches, in plain loops: sgd inside, the outer optimizer's formula.
 class Simulation {
  public:
-  Simulation(const Dataset& data, std::size_t global_batch, std::size_t ranks, const LocalSgdOptions& options,
+  Simulation(const Dataset& data, std::size_t global_batch, std::size_t ranks, const LocalSgd& options,
              const std::vector<float>& first)
       : options_(options), shared_(first.begin(), first.end()), momentum_(first.size()), own_(ranks, shared_) {
     for (std::size_t rank = 0; rank < ranks; ++rank)
@@ -106,7 +106,7 @@ class Simulation {
     for (std::size_t i = 0; i < gradient.size(); ++i) parameters[i] -= rate * gradient[i];
   }
 
-  LocalSgdOptions options_;
+  LocalSgd options_;
   Numbers shared_, momentum_;
   std::vector<Numbers> own_;
   std::vector<Travelling> travelling_;
@@ -114,8 +114,8 @@ class Simulation {
   std::uint64_t steps_ = 0;
 };
 
-DeviceSet local_set(const LocalSgdOptions& options, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
-  return {.global_batch = 50, .optimizer = "sgd", .local_sgd = options, .algorithm = algorithm};
+DeviceSet local_set(const LocalSgd& options, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
+  return {.global_batch = 50, .optimizer = "sgd", .strategy = options, .algorithm = algorithm};
 }
 
 double distance(const std::vector<float>& a, const Numbers& b) {
@@ -133,9 +133,9 @@ bool on_all_ranks(bool mine) {
   return all != 0;
 }
 
-std::string local_refusal(const LocalSgdOptions& options, Sequential model = mlp(), DeviceSet set = {}) {
+std::string local_refusal(const LocalSgd& options, Sequential model = mlp(), DeviceSet set = {}) {
   const MemoryDataset data = images(64);
-  set.local_sgd = options;
+  set.strategy = options;
   return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, std::move(model), data, set); });
 }
 
@@ -143,13 +143,13 @@ std::string local_refusal(const LocalSgdOptions& options, Sequential model = mlp
 
 TEST_CASE("local steps and both outer optimizers compute what plain loops do, in a node's memory and by a ring") {
   const MemoryDataset data = images(131);  // the last batch of an epoch is ragged
-  const LocalSgdOptions some[] = {
+  const LocalSgd some[] = {
       {.synchronise_every = 1},
       {.synchronise_every = 4},
       {.synchronise_every = 4, .outer_optimizer = OuterOptimizer::nesterov},
       {.synchronise_every = 3, .outer_optimizer = OuterOptimizer::nesterov, .outer_rate = 0.5, .outer_momentum = 0.0}};
   for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring})
-    for (const LocalSgdOptions& options : some) {
+    for (const LocalSgd& options : some) {
       INFO(name_of(options.outer_optimizer) << " every " << options.synchronise_every << " by " << name_of(algorithm));
       DeviceRun run(everybody(), nullptr, one_layer(), data, local_set(options, algorithm));
       Simulation expected(data, 50, static_cast<std::size_t>(world().size()), options, run.parameters());
@@ -168,7 +168,7 @@ TEST_CASE("fragments synchronise each at its own time, and are applied so many s
     for (const std::uint64_t delay : {1, 2, 5})
       for (const OuterOptimizer outer : {OuterOptimizer::average, OuterOptimizer::nesterov}) {
         INFO(name_of(outer) << " after " << delay << " by " << name_of(algorithm));
-        const LocalSgdOptions options{
+        const LocalSgd options{
             .synchronise_every = 6, .outer_optimizer = outer, .fragments = 2, .fragment_delay = delay};
         DeviceRun run(everybody(), nullptr, one_layer(), data, local_set(options, algorithm));
         Simulation expected(data, 50, static_cast<std::size_t>(world().size()), options, run.parameters());
@@ -207,7 +207,7 @@ TEST_CASE("synchronised in each step by their average, replicas are mirrored one
   DeviceSet set = local_set({.synchronise_every = 1});
   set.global_batch = 12 * ranks;  // equal shares
   DeviceSet mirrored = set;
-  mirrored.local_sgd.reset();
+  mirrored.strategy = Mirrored();
   DeviceRun a(everybody(), nullptr, mlp(), data, set), b(everybody(), nullptr, mlp(), data, mirrored);
   for (int k = 0; k < 2; ++k) {
     const StepResult here = a.step(), there = b.step();
@@ -281,7 +281,7 @@ TEST_CASE("after so many mirrored steps replicas go on by themselves") {
   const MemoryDataset data = images(400);
   DeviceSet set = local_set({.synchronise_every = 3, .local_after = 4});
   DeviceSet mirrored = set;
-  mirrored.local_sgd.reset();
+  mirrored.strategy = Mirrored();
   DeviceRun a(everybody(), nullptr, mlp(), data, set), b(everybody(), nullptr, mlp(), data, mirrored);
   for (int k = 0; k < 4; ++k) {
     const StepResult here = a.step(), there = b.step();
@@ -453,29 +453,27 @@ TEST_CASE("a ring's bytes are those of the parameters, once in so many steps") {
 }
 
 TEST_CASE("what cannot make local steps is refused, with the remedy") {
-  require_mentions(local_refusal({.synchronise_every = 0}), {".local_sgd.synchronise_every"});
+  require_mentions(local_refusal({.synchronise_every = 0}), {".synchronise_every"});
   for (const std::size_t bad : {0, 51})
-    require_mentions(local_refusal({.fragments = bad}), {".local_sgd.fragments", std::to_string(bad)});
+    require_mentions(local_refusal({.fragments = bad}), {".fragments", std::to_string(bad)});
   for (const std::uint64_t bad : {0, 50})
     require_mentions(local_refusal({.fragments = 2, .fragment_delay = bad}),
-                     {".local_sgd.fragment_delay", std::to_string(bad)});
-  require_mentions(local_refusal({.fragment_delay = 2}), {".local_sgd.fragment_delay", ".local_sgd.fragments"});
-  require_mentions(local_refusal({.outer_rate = 0.5}), {".local_sgd.outer_rate", "nesterov"});
+                     {".fragment_delay", std::to_string(bad)});
+  require_mentions(local_refusal({.fragment_delay = 2}), {".fragment_delay", ".fragments"});
+  require_mentions(local_refusal({.outer_rate = 0.5}), {".outer_rate", "nesterov"});
   for (const double bad : {0.0, -1.0, std::numeric_limits<double>::infinity()})
     require_mentions(local_refusal({.outer_optimizer = OuterOptimizer::nesterov, .outer_rate = bad}),
-                     {".local_sgd.outer_rate", "above 0"});
+                     {".outer_rate", "above 0"});
   for (const double bad : {1.0, -0.5})
     require_mentions(local_refusal({.outer_optimizer = OuterOptimizer::nesterov, .outer_momentum = bad}),
-                     {".local_sgd.outer_momentum", "below 1"});
+                     {".outer_momentum", "below 1"});
   require_mentions(local_refusal({}, mlp(), {.dtype = DType::bfloat16}), {"bfloat16", ".strategy = local_sgd"});
-  if (world().size() > 1)
-    require_mentions(local_refusal({}, mlp(), {.divide_states = true}), {".local_sgd", ".divide_states", "not both"});
   if (world().size() > 1)
     require_mentions(local_refusal({}, Sequential(Flatten(), Dense(9), SyncBatchNorm(), ReLU(), Dense(4))),
                      {"SyncBatchNorm", "BatchNorm"});
   const Devices devices(everybody(), AllreduceAlgorithm::staged);
   const MemoryDataset data = images(64);
-  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.local_sgd = LocalSgdOptions()}); }),
+  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.strategy = LocalSgd()}); }),
                    {"GPU", ".strategy = local_sgd", ".device = cpu"});
   require_mentions(message_of<InputError>([] { static_cast<void>(parse_outer_optimizer("adam")); }),
                    {"'adam'", "average or nesterov"});

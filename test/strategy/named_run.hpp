@@ -34,14 +34,14 @@ struct NamedRun {
         plan(data.size(), set.global_batch, set.shard, set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan) {
     MirroredOptions options = MirroredOptions::for_data(data, plan);
+    options.strategy = set.strategy;
     change(options);
-    strategy = strategy_row(set.strategy)
-                   .make({.communicator = set.communicator,
-                          .model = model,
-                          .loss = loss,
-                          .optimizer = make_optimizer({.name = set.optimizer}),
-                          .schedule = Schedule({.learning_rate = 0.05}),
-                          .options = options});
+    strategy = make_strategy({.communicator = set.communicator,
+                              .model = model,
+                              .loss = loss,
+                              .optimizer = make_optimizer({.name = set.optimizer}),
+                              .schedule = Schedule({.learning_rate = 0.05}),
+                              .options = options});
   }
   StepResult step() {
     for (std::size_t micro = 1; micro < plan.micro_batches(); ++micro) strategy->accumulate(loader.next());

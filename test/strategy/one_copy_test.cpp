@@ -24,7 +24,7 @@ namespace one_copy_test {
 namespace {
 
 DeviceSet with_one_copy(DeviceSet set, const DeviceRun& whole) {
-  set.divide_states = set.one_copy = true;
+  set.strategy = Sharded{.one_copy = true};
   set.picks = whole.strategy.picks();
   return set;
 }
@@ -118,7 +118,7 @@ TEST_CASE("the parts of a step, called by hand, give its bits, in one copy") {
 TEST_CASE("all ranks have what the first sets") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   DeviceRun run(everybody(), nullptr, three_layers(), data,
-                {.global_batch = 32, .ema_decay = 0.9, .divide_states = true, .one_copy = true});
+                {.global_batch = 32, .ema_decay = 0.9, .strategy = Sharded{.one_copy = true}});
   run.steps(2);
   const auto first = [&] { return run.strategy.parameters().front().value.as<float>(); };
   run.strategy.state().meet();
@@ -160,9 +160,8 @@ TEST_CASE("more ranks than lines of parameters leave some without any of the one
 }
 
 TEST_CASE("one copy is refused where it cannot be, with the remedy") {
-  require_mentions(refusal_of({.one_copy = true}), {".one_copy", ".strategy = sharded"});
   if (world().size() == 1) return;  // has no other copy to save
-  require_mentions(refusal_of({.dtype = DType::bfloat16, .divide_states = true, .one_copy = true}),
+  require_mentions(refusal_of({.dtype = DType::bfloat16, .strategy = Sharded{.one_copy = true}}),
                    {".one_copy", "float32", "bfloat16", "leave it out"});
 }
 

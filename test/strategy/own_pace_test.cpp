@@ -56,9 +56,9 @@ TEST_CASE("a step that takes all workers' gradients has the bits of one that wai
   for (const int servers : server_counts())
     for (const bool clips : {false, true}) {
       DeviceSet set{.global_batch = 50, .optimizer = "adam", .clip_norm = clips ? 0.1 : 0, .ema_decay = 0.9};
-      set.servers = servers;
+      set.strategy = ParameterServer{.servers = servers};
       DeviceRun waiting(everybody(), nullptr, small_model(), data, set);
-      set.replicas_to_aggregate = world().size() - servers;
+      set.strategy = ParameterServer{.servers = servers, .replicas_to_aggregate = world().size() - servers};
       DeviceRun paced(everybody(), nullptr, small_model(), data, set);
       CHECK(paced_steps(paced, 7) == paced_steps(waiting, 7));
       CHECK(paced.strategy.parameter_hash() == waiting.strategy.parameter_hash());
@@ -75,8 +75,7 @@ TEST_CASE("one asynchronous worker has the bits of one replica") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   DeviceSet set{.global_batch = 50, .optimizer = "adam"};
   DeviceRun replica(alone(), nullptr, small_model(), data, set);
-  set.servers = world().size() - 1;
-  set.asynchronous = true;
+  set.strategy = ParameterServer{.servers = world().size() - 1, .asynchronous = true};
   DeviceRun paced(everybody(), nullptr, small_model(), data, set);
   const auto heard = paced_steps(paced, 7), expected = paced_steps(replica, 7);
   CHECK(heard == expected);
@@ -90,9 +89,7 @@ TEST_CASE("all ranks hear the same of each step, whoever is slow, and have the s
     for (int wanted = 0; wanted < workers; ++wanted) {  // 0: asynchronous
       INFO(servers << " servers, " << wanted << " gradients a step");
       DeviceSet set{.global_batch = 50, .optimizer = "momentum", .ema_decay = 0.5};
-      set.servers = servers;
-      set.replicas_to_aggregate = wanted;
-      set.asynchronous = wanted == 0;
+      set.strategy = ParameterServer{.servers = servers, .replicas_to_aggregate = wanted, .asynchronous = wanted == 0};
       DeviceRun run(everybody(), nullptr, small_model(), data, set);
       for (int epoch = 0; epoch < 3; ++epoch) CHECK(all_heard_the_same(paced_steps(run, 20, 0)));
       CHECK(run.strategy.updates() == 60);
@@ -113,9 +110,8 @@ TEST_CASE("what a server and what a worker raises is heard by all in the same st
     for (const bool asynchronous : {false, true})
       for (const int raising : {0, world().size() - 1}) {
         DeviceSet set{.global_batch = 50, .optimizer = "sgd"};
-        set.servers = servers;
-        set.asynchronous = asynchronous;
-        set.replicas_to_aggregate = asynchronous ? 0 : 1;
+        set.strategy = ParameterServer{
+            .servers = servers, .replicas_to_aggregate = asynchronous ? 0 : 1, .asynchronous = asynchronous};
         DeviceRun run(everybody(), nullptr, small_model(), data, set);
         int step = 0;
         for (; step < 200; ++step) {
@@ -136,9 +132,8 @@ TEST_CASE("rounding noise is counted by steps, which are the same on all ranks, 
   for (const int servers : server_counts())
     for (const bool asynchronous : {false, true}) {
       DeviceSet set{.global_batch = 50, .optimizer = "sgd", .compression = Compression::int8};
-      set.servers = servers;
-      set.asynchronous = asynchronous;
-      set.replicas_to_aggregate = asynchronous ? 0 : 1;
+      set.strategy = ParameterServer{
+          .servers = servers, .replicas_to_aggregate = asynchronous ? 0 : 1, .asynchronous = asynchronous};
       DeviceRun run(everybody(), nullptr, small_model(), data, set);
       for (int epoch = 1; epoch <= 2; ++epoch) {
         paced_steps(run, 20, 0);  // worker 0 pushes less often
@@ -157,8 +152,7 @@ TEST_CASE("what a push carried of earlier losses is not lost where the step is s
     INFO(servers << " servers; workers wait: " << waits << "; all gradients are looked at: " << all_gradients);
     DeviceSet set{
         .global_batch = 50, .optimizer = "sgd", .check_gradients = all_gradients, .compression = Compression::int8};
-    set.servers = servers;
-    set.replicas_to_aggregate = waits ? 0 : world().size() - servers;
+    set.strategy = ParameterServer{.servers = servers, .replicas_to_aggregate = waits ? 0 : world().size() - servers};
     DeviceRun run(everybody(), nullptr, small_model(), data, set);
     const auto lost = [&] {
       StateList states;
@@ -206,8 +200,7 @@ TEST_CASE("workers without samples of a small batch are not the first K") {
   for (const int servers : server_counts())
     for (int wanted = 1; wanted <= world().size() - servers; ++wanted) {
       DeviceSet set{.global_batch = 1, .optimizer = "sgd"};
-      set.servers = servers;
-      set.replicas_to_aggregate = wanted;
+      set.strategy = ParameterServer{.servers = servers, .replicas_to_aggregate = wanted};
       DeviceRun run(everybody(), nullptr, small_model(), data, set);
       const bool has_sample = run.plan.part(0).size() > 0;
       for (std::size_t k = 0; k < 10; ++k) {
@@ -226,9 +219,8 @@ TEST_CASE("a long epoch takes no more memory than a short one, and ranks meet on
   constexpr std::size_t steps = 1500;
   for (const bool asynchronous : {false, true}) {
     DeviceSet set{.global_batch = 4, .optimizer = "sgd"};
-    set.servers = 1;
-    set.asynchronous = asynchronous;
-    set.replicas_to_aggregate = asynchronous ? 0 : 1;
+    set.strategy =
+        ParameterServer{.servers = 1, .replicas_to_aggregate = asynchronous ? 0 : 1, .asynchronous = asynchronous};
     DeviceRun run(everybody(), nullptr, small_model(), data, set);
     const std::size_t memory = run.strategy.exchange().memory();
     for (std::size_t k = 0; k < steps; ++k) {
@@ -247,9 +239,9 @@ TEST_CASE("a long epoch takes no more memory than a short one, and ranks meet on
 TEST_CASE("what cannot be at one's own pace is refused") {
   if (world().size() < 3) return;
   const MemoryDataset data = toy_images(64, {12, 12, 1}, 4);
-  const auto refused = [&](Sequential model, DeviceSet set) {
-    set.servers = 1;
-    return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, std::move(model), data, set); });
+  const auto refused = [&](Sequential model, ParameterServer servers) {
+    return message_of<InputError>(
+        [&] { DeviceRun(everybody(), nullptr, std::move(model), data, {.strategy = servers}); });
   };
   require_mentions(refused(Sequential(Conv2d(4, 3), SyncBatchNorm(), Flatten(), Dense(4)), {.asynchronous = true}),
                    {"SyncBatchNorm", ".asynchronous"});

@@ -27,7 +27,7 @@ namespace parameter_servers_test {
 namespace {
 
 DeviceSet served_by(int servers, DeviceSet set) {
-  set.servers = servers;
+  set.strategy = ParameterServer{.servers = servers};
   return set;
 }
 
@@ -311,18 +311,22 @@ TEST_CASE("workers alone are searched for numbers that are not finite: a server 
 
 TEST_CASE("what a server cannot do with its own part is refused, with the remedy") {
   const int ranks = world().size();
-  require_mentions(refusal_of({.servers = ranks}, mlp()), {".servers", "no rank is left as a worker"});
-  require_mentions(refusal_of({.servers = -1}, mlp()), {".servers"});
+  require_mentions(refusal_of({.strategy = ParameterServer{.servers = ranks}}, mlp()),
+                   {".servers", "no rank is left as a worker"});
+  require_mentions(refusal_of({.strategy = ParameterServer{.servers = -1}}, mlp()), {".servers"});
   if (ranks == 1) return;
   for (const char* optimizer : {"lars", "lamb", "muon"})
-    require_mentions(refusal_of({.optimizer = optimizer, .servers = 1}, mlp()),
+    require_mentions(refusal_of({.optimizer = optimizer, .strategy = ParameterServer{.servers = 1}}, mlp()),
                      {optimizer, ".strategy = parameter_server", ".strategy = mirrored"});
-  require_mentions(refusal_of({.dtype = DType::bfloat16, .servers = 1}, mlp()), {"bfloat16", ".strategy = mirrored"});
-  require_mentions(refusal_of({.divide_states = true, .servers = 1}, mlp()), {".servers", ".divide_states"});
-  require_mentions(refusal_of({.servers = 1, .algorithm = AllreduceAlgorithm::ring}, mlp()), {".allreduce = auto"});
+  require_mentions(refusal_of({.dtype = DType::bfloat16, .strategy = ParameterServer{.servers = 1}}, mlp()),
+                   {"bfloat16", ".strategy = mirrored"});
+  require_mentions(
+      refusal_of({.strategy = ParameterServer{.servers = 1}, .algorithm = AllreduceAlgorithm::ring}, mlp()),
+      {".allreduce = auto"});
   const Devices devices(everybody(), AllreduceAlgorithm::staged);
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.servers = 1}); }), {".device = cpu"});
+  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.strategy = ParameterServer{}}); }),
+                   {".device = cpu"});
 }
 
 }  // namespace parameter_servers_test

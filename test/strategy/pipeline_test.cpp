@@ -100,7 +100,7 @@ struct PipelineSet {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Calls* calls = nullptr;  ///< where dense layers are heard
 
-  [[nodiscard]] PipelineOptions pipeline() const { return {stages, cuts}; }
+  [[nodiscard]] Pipeline pipeline() const { return {stages, cuts}; }
 };
 
 NamedRun run_of(const Communicator& communicator, const char* name, Sequential model, const Dataset& data,
@@ -110,7 +110,7 @@ NamedRun run_of(const Communicator& communicator, const char* name, Sequential m
           std::move(model),
           data,
           [&](MirroredOptions& options) {
-            options.pipeline = set.pipeline();
+            if (std::string_view(name) == Pipeline::name) options.strategy = set.pipeline();
             options.clip_norm = set.clip_norm;
             options.check_gradients = set.check_gradients;
             options.picks = set.picks;
@@ -185,7 +185,7 @@ std::string refused(const PipelineSet& set, Sequential model = perceptron(),
   const BatchPlan plan(data.size(), 50, {}, set.micro_batches);
   SoftmaxCrossEntropy loss;
   MirroredOptions options = MirroredOptions::for_data(data, plan);
-  options.pipeline = set.pipeline();
+  options.strategy = set.pipeline();
   options.platform.primitives = make_reference_primitives();
   if (change) change(options);
   return message_of<InputError>([&] {
@@ -497,7 +497,7 @@ TEST_CASE("what a pipeline is not for is refused, with the remedy") {
   require_mentions(refused({.stages = rank_count() + 1}), {"cannot be pipelines", "multiple of"});
   require_mentions(refused({.stages = 1}), {"two stages or more"});
   require_mentions(refused({.stages = rank_count(), .cuts = std::vector<std::string>(rank_count(), "dense2")}),
-                   {".pipeline.cuts", ".pipeline.stages"});
+                   {".cuts", ".stages"});
   std::vector<std::string> cuts(rank_count() - 1, "dense2");
   cuts.front() = "dense9";
   require_mentions(refused({.cuts = cuts}), {"'dense9'", "no such operation", "dense2, dense3 or dense4"});
@@ -512,7 +512,8 @@ TEST_CASE("what a pipeline is not for is refused, with the remedy") {
               [](MirroredOptions& o) { o.platform.primitives = make_rounded_primitives(DType::bfloat16); }),
       {"float32"});
   require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.memory_limit = 1000; }), {"memory_limit"});
-  require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.divide_states = true; }), {".divide_states"});
+  require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.strategy = "sharded"; }),
+                   {".strategy = sharded", "pipeline"});
 }
 
 }  // namespace pipeline_test

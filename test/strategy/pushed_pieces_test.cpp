@@ -165,7 +165,7 @@ TEST_CASE("servers train by compressed pushes, whose bytes are counted, and two 
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   for (const int servers : server_counts()) {
     DeviceSet set{.global_batch = 50, .optimizer = "momentum"};
-    set.servers = servers;
+    set.strategy = ParameterServer{.servers = servers};
     DeviceRun plain(everybody(), nullptr, three_layers(), data, set);
     std::vector<double> losses;
     for (int k = 0; k < 30; ++k) losses.push_back(plain.step().loss);
@@ -206,9 +206,8 @@ struct ConstantGradients {
   }
   [[nodiscard]] MirroredOptions options(int servers, bool asynchronous) const {
     MirroredOptions o = MirroredOptions::for_data(data, plan);
-    o.servers = servers;
-    o.asynchronous = asynchronous;
-    o.replicas_to_aggregate = asynchronous ? 0 : 1;
+    o.strategy = ParameterServer{
+        .servers = servers, .replicas_to_aggregate = asynchronous ? 0 : 1, .asynchronous = asynchronous};
     o.fusion.compression = Compression::two_bit;
     o.platform.primitives = make_reference_primitives();
     return o;
@@ -249,7 +248,7 @@ TEST_CASE("workers at their own pace push compressed gradients, and none is lost
 TEST_CASE("a compression that would have to be chosen is refused") {
   if (world().size() < 2) return;
   DeviceSet set{.global_batch = 32};
-  set.servers = 1;
+  set.strategy = ParameterServer{.servers = 1};
   set.compression = Compression::automatic;
   require_mentions(refusal_of(set), {".compression", "auto", "2bit"});
 }

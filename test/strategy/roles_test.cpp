@@ -61,14 +61,12 @@ TEST_CASE("where servers stand changes no bit") {
     for (const int wanted : {0, world().size() - servers})  // 0: steps of all workers
       for (const bool clips : {false, true}) {
         DeviceSet set{.global_batch = 50, .optimizer = "adam", .clip_norm = clips ? 0.1 : 0, .ema_decay = 0.9};
-        set.replicas_to_aggregate = wanted;
         set.compression = clips ? Compression::int8 : Compression::two_bit;
-        set.servers = servers;
         std::vector<std::string> hashes, states;
         for (const int first : {world().size() - servers, 0, 1}) {
           if (first + servers > world().size()) continue;
           INFO(servers << " servers from rank " << first);
-          set.server_ranks = servers_from(first, servers);
+          set.strategy = ParameterServer{.server_ranks = servers_from(first, servers), .replicas_to_aggregate = wanted};
           DeviceRun run(everybody(), nullptr, with_statistics(), data, set);
           CHECK(run.strategy.shard().is_empty() == (world().rank() >= first && world().rank() < first + servers));
           for (int k = 0; k < 5; ++k) {
@@ -96,9 +94,7 @@ TEST_CASE("asynchronous workers train with servers anywhere") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   for (const int servers : server_counts()) {
     DeviceSet set{.global_batch = 25, .optimizer = "sgd"};
-    set.servers = servers;
-    set.server_ranks = servers_from(0, servers);
-    set.asynchronous = true;
+    set.strategy = ParameterServer{.servers = servers, .server_ranks = servers_from(0, servers), .asynchronous = true};
     DeviceRun run(everybody(), nullptr, three_layers(), data, set);
     constexpr std::size_t steps = 20;
     for (std::size_t k = 0; k < steps; ++k) {

@@ -55,7 +55,7 @@ Sequential two_tables() {
 }
 
 DeviceSet rows_by(int servers, DeviceSet set) {
-  set.servers = servers;
+  set.strategy = ParameterServer{.servers = servers};
   return set;
 }
 
@@ -136,8 +136,7 @@ TEST_CASE("rows need all workers in one step") {
   if (world().size() < 3) return;
   const MemoryDataset data = short_texts(64, served_rows);
   DeviceSet set{.global_batch = 32};
-  set.servers = 1;
-  set.asynchronous = true;
+  set.strategy = ParameterServer{.servers = 1, .asynchronous = true};
   require_mentions(message_of<InputError>([&] { DeviceRun(everybody(), nullptr, bag_model(), data, set); }),
                    {"sparse", ".asynchronous", ".sparse = false"});
 }

@@ -36,7 +36,7 @@ Sequential deep_cnn() {
 }
 
 DeviceSet sharded(DeviceSet set, const DeviceRun& whole) {
-  set.divide_states = set.shard_gradients = true;
+  set.strategy = Sharded{.shard_gradients = true};
   set.picks = whole.strategy.picks();
   return set;
 }
@@ -67,7 +67,7 @@ void check_steps(const DeviceSet& set, const MemoryDataset& data, Sequential (*m
                  std::size_t steps = 7) {
   DeviceRun whole(everybody(), nullptr, model(), data, set);
   DeviceSet divided = sharded(set, whole);
-  divided.one_copy = one_copy;
+  divided.strategy = Sharded{.one_copy = one_copy, .shard_gradients = true};
   DeviceRun parts(everybody(), nullptr, model(), data, divided);
   const bool equal_bits = has_equal_bits(set);
   if (!equal_bits && makes_steps_of_rounding(set)) steps = 2;
@@ -266,7 +266,7 @@ TEST_CASE("a gradient of one rank that is not finite is seen by all, and nothing
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges) {
     DeviceSet set{.global_batch = 32, .optimizer = "adam", .check_gradients = true, .algorithm = algorithm};
-    set.divide_states = set.shard_gradients = true;
+    set.strategy = Sharded{.shard_gradients = true};
     DeviceRun run(everybody(), nullptr, deep(), data, set);
     run.step();
     const std::vector<float> before = run.parameters();
@@ -307,8 +307,7 @@ TEST_CASE("a rank plans the memory of two buckets, and of its share") {
 
 TEST_CASE("a step by hand is refused, since it would see no gradients") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  DeviceRun run(everybody(), nullptr, deep(), data,
-                {.global_batch = 32, .divide_states = true, .shard_gradients = true});
+  DeviceRun run(everybody(), nullptr, deep(), data, {.global_batch = 32, .strategy = Sharded{.shard_gradients = true}});
   if (world().size() == 1) return;  // keeps all of them
   require_mentions(message_of<LogicError>([&] { static_cast<void>(run.strategy.begin_pass(run.loader.next())); }),
                    {".shard_gradients", "train_step"});
@@ -316,10 +315,9 @@ TEST_CASE("a step by hand is refused, since it would see no gradients") {
 
 TEST_CASE("what needs whole gradients is refused, with the remedy") {
   const auto refusal = [](DeviceSet set) {
-    set.divide_states = set.shard_gradients = true;
+    set.strategy = Sharded{.shard_gradients = true};
     return refusal_of(set, deep());
   };
-  require_mentions(refusal_of({.shard_gradients = true}, deep()), {".shard_gradients", ".strategy = sharded"});
   require_mentions(refusal({.optimizer = "lars"}), {"lars", ".shard_gradients", "leave that out"});
   require_mentions(refusal({.dtype = DType::bfloat16}), {"bfloat16", ".shard_gradients", "float32"});
   require_mentions(refusal({.compression = Compression::int8}), {".compression", ".shard_gradients"});

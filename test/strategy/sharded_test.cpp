@@ -46,7 +46,7 @@ void check_equal(MirroredStrategy& parts, MirroredStrategy& whole) {
 }
 
 DeviceSet divided(DeviceSet set, const DeviceRun& whole) {
-  set.divide_states = true;
+  set.strategy = "sharded";
   set.picks = whole.strategy.picks();
   return set;
 }
@@ -129,7 +129,7 @@ TEST_CASE("with layers in bfloat16 the masters and what layers read of them are 
 TEST_CASE("the parts of a step, called by hand, give its bits") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges) {
-    DeviceSet set{.global_batch = 32, .optimizer = "adam", .divide_states = true, .algorithm = algorithm};
+    DeviceSet set{.global_batch = 32, .optimizer = "adam", .strategy = "sharded", .algorithm = algorithm};
     DeviceRun whole(everybody(), nullptr, three_layers(), data, set),
         parts(everybody(), nullptr, three_layers(), data, set);
     for (int k = 0; k < 4; ++k) {
@@ -147,7 +147,7 @@ TEST_CASE("all ranks hear of an update that overflows in the share of one") {
                   {.global_batch = 32,
                    .optimizer = "sgd",
                    .group_of = last_bias_alone,
-                   .divide_states = true,
+                   .strategy = "sharded",
                    .algorithm = algorithm});
     CHECK_FALSE(run.step().spoiled);
     run.strategy.state().set_rate_factor(1e300);
@@ -185,13 +185,13 @@ TEST_CASE("more ranks than lines of parameters leave some without any") {
 
 TEST_CASE("what needs more than its own share is refused, with the remedy") {
   for (const char* optimizer : {"lamb", "muon"})
-    require_mentions(refusal_of({.optimizer = optimizer, .divide_states = true}, mlp()),
+    require_mentions(refusal_of({.optimizer = optimizer, .strategy = "sharded"}, mlp()),
                      {optimizer, ".strategy = sharded", ".strategy = mirrored"});
-  require_mentions(refusal_of({.optimizer = "lars", .dtype = DType::bfloat16, .divide_states = true}, mlp()),
+  require_mentions(refusal_of({.optimizer = "lars", .dtype = DType::bfloat16, .strategy = "sharded"}, mlp()),
                    {"lars", "bfloat16", ".strategy = mirrored"});
   const Devices devices(everybody(), AllreduceAlgorithm::staged);
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.divide_states = true}); }),
+  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.strategy = "sharded"}); }),
                    {"GPU", ".strategy = sharded", ".device = cpu"});
 }
 

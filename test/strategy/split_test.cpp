@@ -29,7 +29,7 @@ namespace split_test {
 namespace {
 
 struct SplitSet {
-  SplitOptions split = {};
+  Split split = {};
   std::size_t global_batch = 50, micro_batches = 1;
   std::string optimizer = "momentum";
   bool library = false;
@@ -44,7 +44,7 @@ NamedRun run_of(const Communicator& communicator, const char* name, Sequential m
           std::move(model),
           data,
           [&](MirroredOptions& options) {
-            options.split = set.split;
+            if (std::string_view(name) == Split::name) options.strategy = set.split;
             options.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
             if (set.change) set.change(options);
           }};
@@ -357,12 +357,6 @@ TEST_CASE("what cannot be split, or be with it, is refused") {
     const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
     return message_of<InputError>([&] { in_parts(std::move(model), data, set); });
   };
-  const auto with = [&](const std::function<void(MirroredOptions&)>& change) {
-    SplitSet set = by_hand(0);
-    set.change = change;
-    return refusal(set);
-  };
-  require_mentions(with([](MirroredOptions& o) { o.divide_states = true; }), {".split", ".divide_states"});
   require_mentions(refusal({.split = {0, {"dense7=columns"}}}), {"'dense7'", "no such operation"});
   require_mentions(refusal({.split = {0, {"dense1"}}}), {"'dense1'", "dense1=columns"});
   for (const char* optimizer : {"lars", "lamb", "muon"}) {
@@ -371,9 +365,9 @@ TEST_CASE("what cannot be split, or be with it, is refused") {
     require_mentions(refusal(set), {optimizer, "whole parameters"});
   }
   if (rank_count() == 1) return;
-  require_mentions(refusal({.split = {.parts = 5}}), {"groups of 5", ".split.parts"});
+  require_mentions(refusal({.split = {.parts = 5}}), {"groups of 5", ".parts"});
   require_mentions(refusal({.split = {0, {"dense1=columns"}}}, Sequential(Flatten(), Dense(1))), {"1 output"});
-  require_mentions(refusal({}, Sequential(Flatten(), Dense(1))), {"no operation", ".split.layers"});
+  require_mentions(refusal({}, Sequential(Flatten(), Dense(1))), {"no operation", ".layers"});
 }
 
 }  // namespace split_test

@@ -93,13 +93,13 @@ TEST_CASE("a machine takes the addresses of its interfaces for its own, and name
 TEST_CASE("a name or an address that its host alone knows is that host's") {
   const TemporaryFolder folder;
   TrainingOptions options;
-  options.cluster = folder / "cluster.json";
-  write_file(options.cluster, R"({"worker": ["localhost:1"], "ps": ["192.0.2.1:2", "127.0.0.1:3"]})");
+  const auto file = folder / "cluster.json";
+  write_file(file, R"({"worker": ["localhost:1"], "ps": ["192.0.2.1:2", "127.0.0.1:3"]})");
   CHECK(own_task_hosts(options, {"a", "b"}).empty());  // of another strategy
-  options.strategy = "parameter_server";
+  options.strategy = ParameterServer{.cluster = file};
   CHECK(own_task_hosts(options, {"a", "b"}) == "localhost\n");
   CHECK(own_task_hosts(options, {"localhost", "b"}).empty());  // whose ranks are known by that name
-  options.cluster = folder / "none.json";
+  options.strategy = ParameterServer{.cluster = folder / "none.json"};
   CHECK(own_task_hosts(options, {"a", "b"}).empty());
 
   const ClusterTasks tasks = tasks_in(R"({"worker": ["front:1", "b:1"], "ps": ["10.9.9.9:2"]})");
@@ -153,23 +153,23 @@ TEST_CASE("beside workers, half of each host's ranks are servers") {
                    }),
                    {".servers_beside", "no host has two ranks"});
   TrainingOptions options;
-  options.servers_beside = true;
   place_servers(options, cluster_hosts);
-  CHECK(options.server_ranks.empty());  // of another strategy
-  options.strategy = "parameter_server";
+  CHECK(options.strategy.as<Mirrored>() != nullptr);  // has no servers to place
+  options.strategy = ParameterServer{.servers_beside = true};
+  auto& server = *options.strategy.as<ParameterServer>();
   place_servers(options, cluster_hosts);
-  CHECK(options.server_ranks == std::vector<int>{3, 4});
+  CHECK(server.server_ranks == std::vector<int>{3, 4});
   CHECK(servers_of(options) == 2);
-  options.server_ranks = {4, 3};
+  server.server_ranks = {4, 3};
   place_servers(options, cluster_hosts);
-  CHECK(options.server_ranks == std::vector<int>{3, 4});
-  options.server_ranks = {0};
+  CHECK(server.server_ranks == std::vector<int>{3, 4});
+  server.server_ranks = {0};
   require_mentions(message_of<InputError>([&] { place_servers(options, cluster_hosts); }),
                    {".server_ranks", ".servers_beside"});
-  options.cluster = "some.json";
+  server.cluster = "some.json";
   require_mentions(message_of<InputError>([&] { check(options); }), {".servers_beside", ".cluster"});
-  options.cluster.clear();
-  options.servers = 2;
+  server.cluster.clear();
+  server.servers = 2;
   require_mentions(message_of<InputError>([&] { check(options); }), {".servers ", ".servers_beside"});
 }
 

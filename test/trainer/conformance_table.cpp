@@ -6,26 +6,18 @@ namespace {
 using enum Holds;
 
 /// Half of all operations, by hand: by default a model this small is not split.
-void choose_split(TrainingOptions& o) {
-  o.strategy = "split";
-  o.split.layers = {"conv1=columns", "conv2=columns", "dense1=rows"};
-}
-
-void choose_asynchronous(TrainingOptions& o) {
-  o.strategy = "parameter_server";
-  o.asynchronous = true;
-}
+Split halves() { return {.layers = {"conv1=columns", "conv2=columns", "dense1=rows"}}; }
 
 constexpr StrategyColumn columns[strategy_columns] = {
     {"mirrored", [](TrainingOptions&) {}},
     {"sharded", [](TrainingOptions& o) { o.strategy = "sharded"; }},
-    {"sharded --one-copy", [](TrainingOptions& o) { o.strategy = "sharded", o.one_copy = true; }},
-    {"sharded --shard-gradients", [](TrainingOptions& o) { o.strategy = "sharded", o.shard_gradients = true; }},
-    {"local_sgd", [](TrainingOptions& o) { o.strategy = "local_sgd", o.local_sgd.synchronise_every = 3; }},
+    {"sharded --one-copy", [](TrainingOptions& o) { o.strategy = Sharded{.one_copy = true}; }},
+    {"sharded --shard-gradients", [](TrainingOptions& o) { o.strategy = Sharded{.shard_gradients = true}; }},
+    {"local_sgd", [](TrainingOptions& o) { o.strategy = LocalSgd{.synchronise_every = 3}; }},
     {"parameter_server", [](TrainingOptions& o) { o.strategy = "parameter_server"; }},
-    {"parameter_server --asynchronous", choose_asynchronous},
+    {"parameter_server --asynchronous", [](TrainingOptions& o) { o.strategy = ParameterServer{.asynchronous = true}; }},
     {"pipeline", [](TrainingOptions& o) { o.strategy = "pipeline"; }},
-    {"split", choose_split},
+    {"split", [](TrainingOptions& o) { o.strategy = halves(); }},
 };
 
 const Feature features[] = {

@@ -10,6 +10,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
@@ -122,8 +123,8 @@ TrainingOptions options_of(const Feature& feature, const StrategyColumn& column)
   options.optimizer.name = "momentum";  // Adam makes whole steps of roundings
   options.learning_rate = 0.02;         // asynchronous workers do not take a larger one
   column.choose(options);
-  if (feature.trial == TrialKind::texts && !options.split.layers.empty())
-    options.split.layers = {"dense1=columns", "dense2=rows"};
+  if (auto* split = options.strategy.as<Split>(); split != nullptr && feature.trial == TrialKind::texts)
+    split->layers = {"dense1=columns", "dense2=rows"};
   feature.change(options);
   return options;
 }
@@ -189,22 +190,22 @@ TEST_CASE("every strategy does with every feature what the table in docs/strateg
 TEST_CASE("every strategy resumes every strategy's checkpoints") {
   const Feature& plain = rows_of_features().front();
   const std::vector<float> expected = expected_of(plain, columns_of_strategies().front());
-  for (std::size_t first = 0; first < strategy_columns; ++first)
+  for (std::size_t first = 0; first < strategy_columns; ++first) {
+    const SharedFolder folder;
+    TrainingOptions saving = saving_in(folder, options_of(plain, columns_of_strategies()[first]));
+    saving.checkpoint_every.steps = 6;  // local_sgd: a checkpoint synchronises
+    run_until(6, saving, [](TrainingOptions part) { return trained(TrialKind::images, std::move(part)); });
     for (std::size_t then = 0; then < strategy_columns; ++then) {
-      const StrategyColumn &saves = columns_of_strategies()[first], &resumes = columns_of_strategies()[then];
-      INFO("saved by " << saves.name << ", resumed by " << resumes.name);
-      const SharedFolder folder;
-      TrainingOptions options = saving_in(folder, options_of(plain, saves));
-      options.checkpoint_every.steps = 6;  // local_sgd: a checkpoint synchronises
-      run_until(6, options, [](TrainingOptions part) { return trained(TrialKind::images, std::move(part)); });
-      options = saving_in(folder, options_of(plain, resumes));
-      options.resume = true;
+      INFO("saved by " << columns_of_strategies()[first].name << ", resumed by " << columns_of_strategies()[then].name);
+      TrainingOptions options = options_of(plain, columns_of_strategies()[then]);
+      options.resume_from = checkpoint_path(folder.path, 6);
       const auto training = trained(TrialKind::images, options);
       CHECK_FALSE(training->trainer.strategy().parameter_hash().empty());
       CHECK(training->losses.back() < training->losses.front());
       const bool own = plain.cells[first] == Holds::works || plain.cells[then] == Holds::works;
       if (!own) CHECK(relative_distance(training->parameters(), expected) < 1e-5);
     }
+  }
 }
 
 }  // namespace conformance_test

@@ -65,8 +65,7 @@ std::unique_ptr<LocalTraining> fitted(TrainingOptions options) {
 
 TrainingOptions local_options(OuterOptimizer outer = OuterOptimizer::nesterov, Compression compression = {}) {
   TrainingOptions options;
-  options.strategy = "local_sgd";
-  options.local_sgd = {.synchronise_every = 3, .outer_optimizer = outer, .delta_compression = compression};
+  options.strategy = LocalSgd{.synchronise_every = 3, .outer_optimizer = outer, .delta_compression = compression};
   options.optimizer.name = "adam";
   options.ema_decay = 0.9;
   return options;
@@ -114,7 +113,6 @@ TEST_CASE("epochs end with equal replicas, and tell the mean loss of all their s
   options.clip_value = 1e-9;  // parameters hardly move, so that all strategies see the same losses
   TrainingOptions mirrored = options;
   mirrored.strategy = "mirrored";
-  mirrored.local_sgd = {};
   const auto a = fitted(options), b = fitted(mirrored);
   REQUIRE(a->epochs.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -132,7 +130,6 @@ TEST_CASE("frozen parameters keep their bits, as does their average") {
   TrainingOptions untouched = options;
   untouched.steps = 1;
   untouched.strategy = "mirrored";
-  untouched.local_sgd = {};
   const auto bits_of = [](LocalTraining& training) {
     std::vector<float> bits;
     StateList states;
@@ -155,7 +152,7 @@ TEST_CASE("a training that was ended and goes on has the bits of one that was no
                                                  {Compression::int8, 3}}) {
       INFO(name_of(outer) << ", " << name_of(compression) << ", " << fragments << " fragments");
       TrainingOptions options = local_options(outer, compression);
-      options.local_sgd.fragments = fragments;
+      options.strategy.as<LocalSgd>()->fragments = fragments;
       options.allreduce = AllreduceAlgorithm::ring;
       options.checkpoint_every.steps = 6;
       const SharedFolder whole, parts;
@@ -192,8 +189,7 @@ TEST_CASE("all strategies go on from its checkpoint, and it from theirs") {
       const SharedFolder folder;
       const auto by = [](const std::string& strategy) {
         TrainingOptions options = local_options();
-        options.strategy = strategy;
-        if (strategy != "local_sgd") options.local_sgd = {};
+        if (strategy != "local_sgd") options.strategy = strategy;
         return options;
       };
       save_at(folder, by(saves));
@@ -217,7 +213,7 @@ TEST_CASE("fewer ranks have its states to the bit") {
   const auto momentum_on = [&](const Communicator& some) {
     const BatchPlan plan(data.size(), 25, shard_of(some));
     MirroredOptions options = MirroredOptions::for_data(data, plan);
-    options.local_sgd = local_options().local_sgd;
+    options.strategy = local_options().strategy;
     options.ema_decay = 0.9;
     options.platform.primitives = make_reference_primitives();
     MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
@@ -259,7 +255,7 @@ TEST_CASE("a rank's step that is not finite is skipped, or stops all ranks, or t
 
 TEST_CASE("an epoch's mean loss leaves out the steps alone that were not finite") {
   TrainingOptions options = local_options();
-  options.local_sgd.synchronise_every = 100;
+  options.strategy.as<LocalSgd>()->synchronise_every = 100;
   options.on_nonfinite = OnNonfinite::skip;
   options.optimizer.name = "sgd";
   options.clip_value = 1e-9;  // parameters hardly move
@@ -274,7 +270,7 @@ TEST_CASE("an epoch's mean loss leaves out the steps alone that were not finite"
 
 TEST_CASE("synchronisations in a row that tell of steps that are not finite end a training") {
   TrainingOptions options = local_options();
-  options.local_sgd.synchronise_every = 2;
+  options.strategy.as<LocalSgd>()->synchronise_every = 2;
   options.on_nonfinite = OnNonfinite::skip;
   options.faults = spoiled_steps(1, 24);
   LocalTraining training(options, 6);
@@ -284,7 +280,7 @@ TEST_CASE("synchronisations in a row that tell of steps that are not finite end 
 TEST_CASE("going back restores what int8 owes, also with a fragment under way") {
   const SharedFolder folder;
   TrainingOptions options = local_options(OuterOptimizer::average, Compression::int8);
-  options.local_sgd.fragments = 3;
+  options.strategy.as<LocalSgd>()->fragments = 3;
   options.allreduce = AllreduceAlgorithm::ring;
   options.on_nonfinite = OnNonfinite::rollback;
   options.checkpoint_dir = folder.path;
@@ -315,8 +311,8 @@ TEST_CASE("an option that would have no effect is refused") {
   TrainingOptions options = local_options();
   options.compression = Compression::int8;
   require_mentions(message_of<InputError>([&] { check(options); }),
-                   {".compression", ".local_sgd.local_after", ".local_sgd.delta_compression"});
-  options.local_sgd.local_after = 4;
+                   {".compression", ".local_after", ".delta_compression"});
+  options.strategy.as<LocalSgd>()->local_after = 4;
   check(options);
   options.accumulate = 4;
   options.shares = "measured";
@@ -339,7 +335,7 @@ TEST_CASE("weights are pruned where replicas are averaged, and stay zero") {
   const auto training = fitted(options);
   const auto [weights, zeros] = training->trainer.strategy().state().zeros();
   CHECK(zeros >= weights / 2);
-  options.local_sgd.outer_optimizer = OuterOptimizer::nesterov;
+  options.strategy.as<LocalSgd>()->outer_optimizer = OuterOptimizer::nesterov;
   require_mentions(message_of<InputError>([&] { fitted(options); }), {".prune", "nesterov"});
 }
 

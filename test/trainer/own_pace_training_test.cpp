@@ -54,7 +54,7 @@ constexpr auto paced = fitted_training<PacedTraining>;
 
 TrainingOptions asynchronous_by(int servers) {
   TrainingOptions options = with_servers(servers, "momentum");
-  options.asynchronous = true;
+  options.strategy = ParameterServer{.servers = servers, .asynchronous = true};
   return options;
 }
 
@@ -64,8 +64,7 @@ std::vector<TrainingOptions> ways() {
   for (const int servers : server_counts()) {
     all.push_back(asynchronous_by(servers));
     all.push_back(asynchronous_by(servers));
-    all.back().asynchronous = false;
-    all.back().replicas_to_aggregate = 1;
+    all.back().strategy = ParameterServer{.servers = servers, .replicas_to_aggregate = 1};
   }
   return all;
 }
@@ -190,7 +189,7 @@ TEST_CASE("more workers than steps of an epoch leave some without samples") {
     for (const int servers : server_counts()) {
       TrainingOptions options = asynchronous_by(servers);
       options.batch_size = 60;  // two steps
-      options.max_staleness = staleness;
+      options.strategy.as<ParameterServer>()->max_staleness = staleness;
       auto training = std::make_unique<PacedTraining>(options);
       // `small` sets the global batch: this one is given by the rank.
       TrainingOptions given = small(options);
@@ -207,7 +206,7 @@ TEST_CASE("a bound on staleness holds") {
   for (const std::uint64_t bound : {0, 1, 3})
     for (const int servers : server_counts()) {
       TrainingOptions options = asynchronous_by(servers);
-      options.max_staleness = bound;
+      options.strategy.as<ParameterServer>()->max_staleness = bound;
       const auto training = std::make_unique<PacedTraining>(options);
       TrainingOptions given = small(options);
       given.global_batch_size = 3;  // thirty steps an epoch
@@ -230,7 +229,7 @@ TEST_CASE("asynchronous workers in step are mirrored replicas of a batch as larg
     const auto workers = static_cast<std::size_t>(world().size() - servers);
     TrainingOptions options = small(asynchronous_by(servers));
     options.optimizer.name = "sgd";
-    options.max_staleness = 0;
+    options.strategy.as<ParameterServer>()->max_staleness = 0;
     options.global_batch_size = 3;
     options.learning_rate = 0.01;
     const PacedTraining parts{TrainingOptions()};
@@ -241,9 +240,6 @@ TEST_CASE("asynchronous workers in step are mirrored replicas of a batch as larg
     };
     const double loss = loss_of(options);
     options.strategy = "mirrored";
-    options.servers = 1;
-    options.asynchronous = false;
-    options.max_staleness.reset();
     options.global_batch_size = 3 * workers;
     options.learning_rate = *options.learning_rate * static_cast<double>(workers);
     CHECK(std::abs(loss - loss_of(options)) < 1e-5);
@@ -267,9 +263,6 @@ TEST_CASE("a training at its own pace ends where it is told to, is saved, and is
     mirrored.resume = false;
     mirrored.resume_from = list_checkpoints(folder.path).back().path;
     mirrored.strategy = "mirrored";
-    mirrored.servers = 1;
-    mirrored.asynchronous = false;
-    mirrored.replicas_to_aggregate = 0;
     mirrored.epochs = 4;
     CHECK_FALSE(paced(mirrored)->hash().empty());
   }

@@ -71,7 +71,7 @@ TEST_CASE("a training by servers goes on from its checkpoint with its own bits")
       options.ema_decay = kind == 1 ? 0.9 : 0;
       options.compression = kind == 0 ? Compression::none : Compression::int8;
       if (kind == 2)  // the ranks that write and read first are servers
-        for (int rank = 0; rank < servers; ++rank) options.server_ranks.push_back(rank);
+        for (int rank = 0; rank < servers; ++rank) options.strategy.as<ParameterServer>()->server_ranks.push_back(rank);
       const std::string whole = trained_by(options)->hash();
       const SharedFolder folder;
       options.checkpoint_dir = folder.path;
@@ -96,7 +96,7 @@ TEST_CASE("mirrored replicas and servers go on from each other's checkpoints") {
         same.checkpoint_dir.clear();
         same.resume_from = checkpoint_path(folder.path, 5);
         same.strategy = strategy;
-        same.servers = servers;
+        if (auto* server = same.strategy.as<ParameterServer>()) server->servers = servers;
         same.steps = 9;
         return trained_by(same);
       };
@@ -121,7 +121,7 @@ TEST_CASE("what servers save is what mirrored replicas read, to the bit") {
     // On all ranks, on fewer, with servers and without: the values and states that were saved are the same numbers.
     const auto read_by = [&](const Communicator& some, int with) {
       MirroredOptions how = MirroredOptions::for_data(data, BatchPlan(data.size(), 25, shard_of(some, with)));
-      how.servers = with;
+      if (with > 0) how.strategy = ParameterServer{.servers = with};
       how.platform.primitives = make_reference_primitives();
       MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
                                 how);
@@ -252,9 +252,6 @@ TEST_CASE("what cannot be with servers is refused") {
   options = with_servers(1);
   options.optimizer.name = "lamb";
   require_mentions(refused(options), {"lamb", ".strategy = mirrored"});
-  options = mirrored_with_adam();
-  options.server_ranks = {0};
-  require_mentions(refused(options), {".server_ranks", ".strategy = mirrored", ".strategy = parameter_server"});
 }
 
 }  // namespace parameter_server_training_test

@@ -48,7 +48,7 @@ std::vector<std::string> cuts_by_hand() {
 
 TrainingOptions by_hand(const std::string& strategy) {
   TrainingOptions options = staged(strategy);
-  if (strategy == "pipeline") options.pipeline.cuts = cuts_by_hand();
+  if (strategy == "pipeline") options.strategy = Pipeline{.cuts = cuts_by_hand()};
   return options;
 }
 
@@ -91,7 +91,7 @@ void check_that_it_goes_on(const TrainingOptions& training) {
 
 TrainingOptions two_pipelines() {
   TrainingOptions options = staged("pipeline");
-  options.pipeline.cuts = {"dense1"};
+  options.strategy = Pipeline{.cuts = {"dense1"}};
   return options;
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("it goes on from itself cut otherwise") {
     const SharedFolder folder;
     save_after(6, folder, by_hand("pipeline"));
     TrainingOptions options = by_hand("pipeline");
-    options.pipeline.cuts = {name};
+    options.strategy = Pipeline{.cuts = {name}};
     options.checkpoint_dir = folder.path;
     options.resume = true;
     CHECK(run(options)->result.loss == Approx(expected->result.loss).epsilon(1e-3));
@@ -262,7 +262,8 @@ TEST_CASE("options that make no sense with a pipeline are refused") {
   require_mentions(refused([](TrainingOptions& o) { o.audit_every = 2; }), {".audit_every", "mirrored"});
   require_mentions(refused([](TrainingOptions& o) { o.precision = Precision::mixed_bfloat16; }), {".precision"});
   require_mentions(refused([](TrainingOptions& o) { o.device = DeviceChoice::cuda; }), {".device = cuda"});
-  require_mentions(refused([](TrainingOptions& o) { o.pipeline.stages = 5; }), {".pipeline.stages", "multiple of 5"});
+  require_mentions(refused([](TrainingOptions& o) { o.strategy = Pipeline{.stages = 5}; }),
+                   {".stages", "multiple of 5"});
 }
 
 }  // namespace pipeline_training_test

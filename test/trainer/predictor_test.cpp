@@ -164,8 +164,8 @@ TEST_CASE("a checkpoint's model is what is saved: the average of the parameters,
     TrainingOptions options{.epochs = 2, .global_batch_size = 30};
     options.optimizer.name = "adam";
     options.strategy = strategy;
-    if (options.strategy == "local_sgd")
-      options.local_sgd = {.synchronise_every = 2, .outer_optimizer = OuterOptimizer::nesterov};
+    if (options.strategy.name() == "local_sgd")
+      options.strategy = LocalSgd{.synchronise_every = 2, .outer_optimizer = OuterOptimizer::nesterov};
     options.ema_decay = 0.9;
     options.save = folder.path / "model";
     options.checkpoint_dir = folder.path / "checkpoints";

@@ -50,14 +50,23 @@ TrainingOptions by(const std::string& strategy, AllreduceAlgorithm algorithm = A
 
 TrainingOptions with_one_copy() {
   TrainingOptions options = by("sharded");
-  options.one_copy = true;
+  options.strategy = Sharded{.one_copy = true};
   return options;
 }
 
 TrainingOptions with_sharded_gradients(AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
   TrainingOptions options = by("sharded", algorithm);
-  options.shard_gradients = true;
+  options.strategy = Sharded{.shard_gradients = true};
   return options;
+}
+
+bool has_one_copy(const TrainingOptions& options) {
+  const auto* sharded = options.strategy.as<Sharded>();
+  return sharded != nullptr && sharded->one_copy;
+}
+bool shards_gradients(const TrainingOptions& options) {
+  const auto* sharded = options.strategy.as<Sharded>();
+  return sharded != nullptr && sharded->shard_gradients;
 }
 
 /// Trains with copies of each rank's own, and with one a node; each in a folder of its own.
@@ -128,7 +137,7 @@ TEST_CASE("on fewer ranks both strategies go on with the same states") {
   const BatchPlan plan(data.size(), 25, shard_of(some));
   const auto gone_on = [&](bool divide) {
     MirroredOptions options = MirroredOptions::for_data(data, plan);
-    options.divide_states = divide;
+    if (divide) options.strategy = "sharded";
     options.platform.primitives = make_reference_primitives();
     MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
                               options);
@@ -165,14 +174,14 @@ TEST_CASE("a checkpoint with one copy of the parameters is gone on from without,
   const std::string whole = trained(averaged(kinds[0]))->hash();
   for (const TrainingOptions& saves : kinds)
     for (const TrainingOptions& resumes : kinds) {
-      if (!saves.one_copy && !resumes.one_copy) continue;
-      INFO(saves.strategy << saves.one_copy << ", then " << resumes.strategy << resumes.one_copy);
+      if (!has_one_copy(saves) && !has_one_copy(resumes)) continue;
+      INFO(saves.strategy.name() << has_one_copy(saves) << ", then " << resumes.strategy.name()
+                                 << has_one_copy(resumes));
       const SharedFolder folder;
       TrainingOptions options = averaged(saves);
       options.checkpoint_dir = folder.path;
       run_until(5, options, trained);
       options.strategy = resumes.strategy;
-      options.one_copy = resumes.one_copy;
       options.resume = options.exact = true;
       CHECK(trained(options)->hash() == whole);
     }
@@ -215,13 +224,6 @@ TEST_CASE("with one copy gradients are compressed as with a copy each") {
     check_one_copy([&](TrainingOptions& options) { options.compression = compression; });
 }
 
-TEST_CASE("one copy is for divided updates") {
-  TrainingOptions whole = by("mirrored");
-  whole.one_copy = true;
-  require_mentions(message_of<InputError>([&] { trained(whole); }),
-                   {".one_copy", "for .strategy = mirrored", "sharded"});
-}
-
 TEST_CASE("a training that keeps a part of the gradients has the bits of one that was saved and went on") {
   for (const AllreduceAlgorithm algorithm : exchanges) {
     const TrainingOptions kinds[] = {by("mirrored", algorithm), by("sharded", algorithm),
@@ -231,15 +233,14 @@ TEST_CASE("a training that keeps a part of the gradients has the bits of one tha
     if (on_node || world().size() <= 2) CHECK(trained(kinds[0])->hash() == whole);
     for (const TrainingOptions& saves : kinds)
       for (const TrainingOptions& resumes : kinds) {
-        if (!saves.shard_gradients && !resumes.shard_gradients) continue;
-        const bool same = saves.shard_gradients == resumes.shard_gradients;
-        INFO(saves.strategy << saves.shard_gradients << ", then " << resumes.strategy << resumes.shard_gradients);
+        if (!shards_gradients(saves) && !shards_gradients(resumes)) continue;
+        const bool same = shards_gradients(saves) == shards_gradients(resumes);
+        INFO(saves.strategy.name() << ", then " << resumes.strategy.name());
         const SharedFolder folder;
         TrainingOptions options = saves;
         options.checkpoint_dir = folder.path;
         run_until(5, options, trained);
         options.strategy = resumes.strategy;
-        options.shard_gradients = resumes.shard_gradients;
         options.resume = true;
         options.exact = same;
         const std::string hash = trained(options)->hash();
@@ -276,13 +277,10 @@ TEST_CASE("with a part of the gradients a training goes back, skips, accumulates
         }) < 1e-5);
 }
 
-TEST_CASE("a part of the gradients is for divided updates, and for equal shares") {
-  TrainingOptions whole = by("mirrored"), uneven = with_sharded_gradients();
-  whole.shard_gradients = true;
+TEST_CASE("a part of the gradients is for equal shares") {
+  TrainingOptions uneven = with_sharded_gradients();
   uneven.shares = "measured";
   uneven.accumulate = 4;
-  require_mentions(message_of<InputError>([&] { trained(whole); }),
-                   {".shard_gradients", "for .strategy = mirrored", "sharded"});
   require_mentions(message_of<InputError>([&] { trained(uneven); }), {".shard_gradients", ".shares = equal"});
 }
 

@@ -75,8 +75,7 @@ std::unique_ptr<Training> fitted_training(TrainingOptions options) {
 
 inline TrainingOptions with_servers(int servers, const std::string& optimizer = "adam") {
   TrainingOptions options;
-  options.strategy = "parameter_server";
-  options.servers = servers;
+  options.strategy = ParameterServer{.servers = servers};
   options.optimizer.name = optimizer;
   return options;
 }

@@ -38,7 +38,7 @@ TrainingOptions split_by(const std::string& strategy) {
   options.strategy = strategy;
   options.optimizer.name = "adam";
   options.clip_norm = 0.5;
-  if (strategy == "split") options.split.layers = {"conv1=columns", "conv2=columns", "dense1=rows"};
+  if (strategy == "split") options.strategy = Split{.layers = {"conv1=columns", "conv2=columns", "dense1=rows"}};
   return options;
 }
 
@@ -46,7 +46,7 @@ TrainingOptions split_by(const std::string& strategy) {
 
 TEST_CASE("a split training that was ended and goes on has the bits of one that was not") {
   TrainingOptions training = split_by("split");
-  if (world().size() == 4) training.split.parts = 2;
+  if (world().size() == 4) training.strategy.as<Split>()->parts = 2;
   training.ema_decay = 0.8;
   training.prune = 0.5;
   const std::string whole = run_split(training)->hash();
@@ -85,7 +85,7 @@ TEST_CASE("it goes on from itself split otherwise, to rounding") {
   const SharedFolder folder;
   run_until(6, saving_in(folder, split_by("split")), run_without_norms);
   TrainingOptions options = saving_in(folder, split_by("split"));
-  options.split.layers = {"dense1=columns", "dense2=rows"};
+  options.strategy = Split{.layers = {"dense1=columns", "dense2=rows"}};
   options.resume = true;
   CHECK(run_without_norms(options)->result.loss == Approx(expected->result.loss).epsilon(1e-3));
 }
@@ -145,9 +145,11 @@ TEST_CASE("options that make no sense with a split model are refused") {
   require_mentions(refused([](TrainingOptions& o) { o.audit_every = 2; }), {".audit_every", "mirrored"});
   require_mentions(refused([](TrainingOptions& o) { o.precision = Precision::mixed_bfloat16; }), {".precision"});
   require_mentions(refused([](TrainingOptions& o) { o.device = DeviceChoice::cuda; }), {".device = cuda"});
-  require_mentions(refused([](TrainingOptions& o) { o.split.layers = {"dense1=up"}; }), {"'up'", "columns"});
+  require_mentions(refused([](TrainingOptions& o) { o.strategy.as<Split>()->layers = {"dense1=up"}; }),
+                   {"'up'", "columns"});
   if (world().size() > 1)
-    require_mentions(refused([](TrainingOptions& o) { o.split.parts = 5; }), {".split.parts", "multiple of 5"});
+    require_mentions(refused([](TrainingOptions& o) { o.strategy.as<Split>()->parts = 5; }),
+                     {".parts", "multiple of 5"});
 }
 
 }  // namespace split_training_test

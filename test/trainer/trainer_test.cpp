@@ -155,10 +155,8 @@ TEST_CASE("a field without an effect beside the others is refused, by its name a
   };
   refused([](auto& o) { o.optimizer.momentum = 0.9; },
           {".optimizer.momentum has no meaning for .optimizer.name = sgd", "it is for momentum"});
-  refused([](auto& o) { o.asynchronous = true; },
-          {".asynchronous has no meaning for .strategy = mirrored", "parameter_server"});
-  refused([](auto& o) { o.cluster = "/nowhere"; }, {".cluster has no meaning for .strategy = mirrored"});
-  refused([](auto& o) { o.local_sgd.synchronise_every = 7; }, {".local_sgd.synchronise_every has no meaning"});
+  refused([](auto& o) { o.strategy = ParameterServer{.servers = 2, .servers_beside = true}; },
+          {".servers counts the last ranks", ".servers_beside"});
   refused([](auto& o) { o.gamma = 0.5; }, {".gamma has no meaning for .schedule = constant", "exponential"});
   refused([](auto& o) { o.reduce_rate_factor = 0.5; },
           {".reduce_rate_factor has no meaning without .reduce_rate_after"});

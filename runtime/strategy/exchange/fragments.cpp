@@ -14,7 +14,7 @@ std::size_t fragment_of(const GradientSlot& slot, std::size_t bytes, std::size_t
 }  // namespace
 
 Fragments::Fragments(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& changes,
-                     const LocalSgdOptions& local, FusionOptions options)
+                     const LocalSgd& local, FusionOptions options)
     : changes_(changes), period_(local.synchronise_every), delay_(local.fragment_delay) {
   const std::size_t bytes = slots.back().offset + slots.back().bytes;
   agree(communicator, [&] { started_ = Buffer::host(changes.bytes()); });

@@ -9,7 +9,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/strategy/exchange/outer_step.hpp>
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
-#include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/local_sgd.hpp>
 
 namespace ronda {
 
@@ -31,7 +31,7 @@ class Fragments {
   /// @param slots    of all parameters
   /// @param changes  as long as the parameters; other use of it is between steps with nothing under way
   Fragments(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& changes,
-            const LocalSgdOptions& local, FusionOptions options);
+            const LocalSgd& local, FusionOptions options);
 
   /// After so many local steps: measures the changes of the fragment whose turn it is, if any, and sends them with
   /// `own`, which begins anew then.

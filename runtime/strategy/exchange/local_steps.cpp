@@ -50,7 +50,7 @@ void require_local_steps(const Replica& replica) {
 }
 
 LocalSteps::LocalSteps(Communicator communicator, const std::vector<GradientSlot>& slots, const Replica& replica,
-                       const LocalSgdOptions& local, const FusionOptions& options)
+                       const LocalSgd& local, const FusionOptions& options)
     : communicator_(std::move(communicator)),
       replica_(replica),
       local_options_(local),

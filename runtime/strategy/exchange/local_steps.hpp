@@ -12,7 +12,7 @@
 #include <ronda/runtime/strategy/exchange/leave_notice.hpp>
 #include <ronda/runtime/strategy/exchange/outer_step.hpp>
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
-#include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/local_sgd.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
@@ -46,7 +46,7 @@ class LocalSteps final : public GradientExchange {
   /// @param replica  has its arenas; outlives this object
   /// @param options  of the gradients' exchange, before the first local step
   LocalSteps(Communicator communicator, const std::vector<GradientSlot>& slots, const Replica& replica,
-             const LocalSgdOptions& local, const FusionOptions& options);
+             const LocalSgd& local, const FusionOptions& options);
 
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
@@ -84,7 +84,7 @@ class LocalSteps final : public GradientExchange {
 
   Communicator communicator_;
   const Replica& replica_;
-  LocalSgdOptions local_options_;
+  LocalSgd local_options_;
   std::vector<GradientSlot> slots_;
   ArenaRange arena_;
   Buffer changes_memory_;  ///< of this rank, then of all

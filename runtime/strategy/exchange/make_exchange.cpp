@@ -10,6 +10,7 @@
 #include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_update.hpp>
 #include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
+#include <ronda/runtime/strategy/mirrored_plan.hpp>
 #include <ronda/runtime/strategy/shared_values.hpp>
 
 #include <utility>
@@ -118,7 +119,7 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
 
 /// Takes the arenas.
 std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, Replica& replica,
-                                                   const FusionOptions& options, const LocalSgdOptions& local) {
+                                                   const FusionOptions& options, const LocalSgd& local) {
   const ReplicaPlan& plan = replica.plan();
   agree(communicator, [&] {
     check(local);
@@ -133,10 +134,10 @@ std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, R
 
 /// Takes the arenas.
 std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& communicator, Replica& replica,
-                                                         const FusionOptions& options, const KeyValueOptions& servers) {
-  const bool own_pace = servers.asynchronous || servers.replicas_to_aggregate > 0;
+                                                         const FusionOptions& options, const ParameterServer& servers) {
+  const bool own_pace = servers.own_pace();
   agree(communicator, [&] {
-    require_sense(servers, communicator.size());
+    require_sense(servers.key_values(), communicator.size());
     if (own_pace && !replica.program().rank_sums().empty())
       throw InputError(
           "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or "
@@ -158,25 +159,26 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
     replica.take_arenas(allocate_arena(ArenaPlace::values, plan.arena_bytes, context), std::move(gradients),
                         std::move(lists));
   });
-  if (own_pace) return OwnPace::make(communicator, servers, replica.plan().slots, replica, options);
-  return std::make_unique<ParameterServers>(communicator, roles_of(servers, communicator.size()), replica, options);
+  if (own_pace) return OwnPace::make(communicator, servers.key_values(), replica.plan().slots, replica, options);
+  return std::make_unique<ParameterServers>(communicator, servers.roles(communicator.size()), replica, options);
 }
 
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
-                                                const std::optional<LocalSgdOptions>& local,
-                                                const KeyValueOptions& servers, bool one_copy, bool keeps_average,
-                                                bool shard_gradients) {
+                                                const StrategyOptions& strategy, bool keeps_average) {
   const auto& context = replica.device().context;
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
   if (kind != DeviceKind::cpu && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
   options.dtype = replica.plan().reduce_dtype;
-  if (servers.servers > 0) return make_parameter_servers(communicator, replica, options, servers);
-  if (local) return make_local_steps(communicator, replica, options, *local);
-  if (shard_gradients) return make_sharded_gradients(communicator, replica, options, one_copy, keeps_average, sink);
+  if (const auto* servers = strategy.as<ParameterServer>())
+    return make_parameter_servers(communicator, replica, options, *servers);
+  if (const auto* local = strategy.as<LocalSgd>()) return make_local_steps(communicator, replica, options, *local);
+  const bool one_copy = has_one_copy(strategy, communicator);
+  if (shards_gradients(strategy, communicator))
+    return make_sharded_gradients(communicator, replica, options, one_copy, keeps_average, sink);
   if (one_copy) return make_update_of_one_copy(communicator, replica, options, keeps_average, sink);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;

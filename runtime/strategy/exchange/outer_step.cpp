@@ -47,7 +47,7 @@ void by_parts(Range part, int threads, Work&& work) {
 
 }  // namespace
 
-OuterStep::OuterStep(const LocalSgdOptions& options, std::size_t ranks, std::size_t count)
+OuterStep::OuterStep(const LocalSgd& options, std::size_t ranks, std::size_t count)
     : ranks_(static_cast<float>(ranks)),
       rate_(static_cast<float>(options.rate())),
       by_momentum_(static_cast<float>(options.momentum())),

@@ -3,7 +3,7 @@
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/local_sgd.hpp>
 
 namespace ronda {
 
@@ -13,7 +13,7 @@ class OuterStep {
  public:
   /// Throws ResourceError.
   /// @param count  elements of the parameters' arena
-  OuterStep(const LocalSgdOptions& options, std::size_t ranks, std::size_t count);
+  OuterStep(const LocalSgd& options, std::size_t ranks, std::size_t count);
 
   /// The shared parameters become these.
   void begin_with(const float* values);

@@ -14,10 +14,6 @@ namespace ronda {
 
 void require_pipelined(const MirroredOptions& options) {
   require_float32_on_processors(options, "pipeline");
-  if (options.divide_states || options.one_copy || options.servers > 0 || options.local_sgd)
-    throw InputError(
-        "a pipeline's ranks have the optimizer's states of their stage and make steps together: give .pipeline without "
-        ".divide_states, .one_copy, .servers and .local_sgd");
   require_fitting(options.fusion.algorithm, DeviceKind::cpu);
 }
 

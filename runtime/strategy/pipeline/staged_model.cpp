@@ -35,7 +35,7 @@ class AnsweredPicker final : public Picker {
 void require_parameters(const Graph& graph, std::size_t stage) {
   if (!graph.parameters.empty()) return;
   throw InputError("stage " + std::to_string(stage) + ", which begins with " + graph.nodes.front().name +
-                   ", has no parameters to train; cut the model elsewhere (.pipeline.cuts), or into fewer stages");
+                   ", has no parameters to train; cut the model elsewhere (.cuts), or into fewer stages");
 }
 
 std::string question_of(const Graph& graph, std::size_t stages, const StageRequest& request) {
@@ -65,8 +65,8 @@ std::vector<std::size_t> places_of(const Graph& graph, std::span<const std::stri
 
 }  // namespace
 
-StagedModel::StagedModel(const StageRequest& request, const PipelineOptions& options, std::size_t stages,
-                         RankPicker& picker, const Communicator& communicator) {
+StagedModel::StagedModel(const StageRequest& request, const Pipeline& options, std::size_t stages, RankPicker& picker,
+                         const Communicator& communicator) {
   agree(communicator, [&] { whole_ = build_graph(request.model, request.fields, request.rows); });
   const auto where = places(request, options, stages, picker, communicator);
   agree(communicator, [&] {
@@ -76,8 +76,8 @@ StagedModel::StagedModel(const StageRequest& request, const PipelineOptions& opt
   });
 }
 
-std::vector<std::size_t> StagedModel::places(const StageRequest& request, const PipelineOptions& options,
-                                             std::size_t stages, RankPicker& picker, const Communicator& communicator) {
+std::vector<std::size_t> StagedModel::places(const StageRequest& request, const Pipeline& options, std::size_t stages,
+                                             RankPicker& picker, const Communicator& communicator) {
   std::vector<std::size_t> allowed, chosen;
   std::string question, known;
   agree(communicator, [&] {
@@ -88,14 +88,14 @@ std::vector<std::size_t> StagedModel::places(const StageRequest& request, const 
     allowed = places_between_parameters(whole_);
     if (allowed.size() + 1 < stages)
       throw InputError("this model can be cut into " + counted(allowed.size() + 1, "stage") +
-                       " with parameters at most, not into " + std::to_string(stages) + " (.pipeline.stages)");
+                       " with parameters at most, not into " + std::to_string(stages) + " (.stages)");
     question = question_of(whole_, stages, request);
     known = picker.known(question);
     if (!known.empty()) chosen = places_of(whole_, split_names(known));
     if (known.empty() && !request.plan_name.empty())
       throw InputError(std::string(request.plan_name) +
                        ": this plan does not say where the model is cut; leave .plan out, name a new file, or give "
-                       ".pipeline.cuts");
+                       ".cuts");
   });
   if (chosen.empty()) {
     std::optional<HostProgram> program;

@@ -15,7 +15,7 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/loss.hpp>
 #include <ronda/layers/program.hpp>
-#include <ronda/runtime/strategy/pipeline_options.hpp>
+#include <ronda/runtime/strategy/pipeline.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
 #include <ronda/runtime/strategy/replica_plan.hpp>
 
@@ -39,11 +39,11 @@ struct StageRequest {
 /// together and know each other's layouts. It takes no memory of the device.
 class StagedModel {
  public:
-  /// @param stages  from PipelineOptions::stages_on
+  /// @param stages  from Pipeline::stages_on
   /// @param picker  of all ranks; keeps what was chosen by measured times
   /// Collective: where the cuts are measured, the whole model takes memory for that time. Throws InputError for cuts
   /// that cannot be made, and for stages without parameters.
-  StagedModel(const StageRequest& request, const PipelineOptions& options, std::size_t stages, RankPicker& picker,
+  StagedModel(const StageRequest& request, const Pipeline& options, std::size_t stages, RankPicker& picker,
               const Communicator& communicator);
 
   [[nodiscard]] std::size_t stages() const noexcept { return graphs_.size(); }
@@ -63,7 +63,7 @@ class StagedModel {
   [[nodiscard]] Program take_program(std::size_t stage) { return std::move(*programs_[stage]); }
 
  private:
-  [[nodiscard]] std::vector<std::size_t> places(const StageRequest& request, const PipelineOptions& options,
+  [[nodiscard]] std::vector<std::size_t> places(const StageRequest& request, const Pipeline& options,
                                                 std::size_t stages, RankPicker& picker,
                                                 const Communicator& communicator);
   void plan_stage(const StageRequest& request, std::size_t stage, Picker& picker);

@@ -9,7 +9,7 @@
 namespace ronda {
 
 SplitModel::SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Picker& picker,
-                       const SplitOptions& options, std::size_t parts)
+                       const Split& options, std::size_t parts)
     : whole_(std::move(whole)) {
   choose(options, parts);
   split_ = split(whole_, choices_, parts);
@@ -26,7 +26,7 @@ SplitModel::SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Pi
 }
 
 /// On one rank there is nothing to split.
-void SplitModel::choose(const SplitOptions& options, std::size_t parts) {
+void SplitModel::choose(const Split& options, std::size_t parts) {
   choices_ = options.choices();
   if (!choices_.empty() || parts == 1) return;
   const std::vector<SplitCandidate> candidates = split_candidates(whole_, parts);
@@ -35,7 +35,7 @@ void SplitModel::choose(const SplitOptions& options, std::size_t parts) {
   if (choices_.empty())
     throw InputError("no operation of this model saves more by being split over " +
                      counted(static_cast<std::int64_t>(parts), "rank") +
-                     " than that costs; name some (.split.layers), take larger batches, or .strategy = mirrored");
+                     " than that costs; name some (.layers), take larger batches, or .strategy = mirrored");
 }
 
 /// What is exchanged lies in the same order on all ranks.

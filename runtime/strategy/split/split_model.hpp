@@ -12,7 +12,7 @@
 #include <ronda/layers/loss.hpp>
 #include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/replica_plan.hpp>
-#include <ronda/runtime/strategy/split_options.hpp>
+#include <ronda/runtime/strategy/split.hpp>
 
 namespace ronda {
 
@@ -20,10 +20,10 @@ namespace ronda {
 /// together, and what they add up has one layout. It takes no memory of the device.
 class SplitModel {
  public:
-  /// @param parts   from SplitOptions::parts_on
+  /// @param parts   from Split::parts_on
   /// @param picker  of all ranks
   /// Throws InputError for operations that cannot be split, and where nothing is to be; for sparse gradients.
-  SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Picker& picker, const SplitOptions& options,
+  SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Picker& picker, const Split& options,
              std::size_t parts);
 
   [[nodiscard]] std::size_t parts() const noexcept { return plans_.size(); }
@@ -48,7 +48,7 @@ class SplitModel {
   [[nodiscard]] Program take_program(std::size_t part) { return std::move(*programs_[part]); }
 
  private:
-  void choose(const SplitOptions& options, std::size_t parts);
+  void choose(const Split& options, std::size_t parts);
   void require_alike() const;
 
   Graph whole_;

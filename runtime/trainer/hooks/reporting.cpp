@@ -15,8 +15,8 @@ void Reporting::after_epoch(TrainingRun& run, const EpochReport& report) {
   std::vector<double> waited(static_cast<std::size_t>(all.size()));
   all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(waited)));
   std::vector<int> workers;  // servers wait for all of these
-  if (servers_of(run.options()) > 0) {
-    const Roles roles = roles_of(run.options(), all.size());
+  if (const auto* servers = run.options().strategy.as<ParameterServer>()) {
+    const Roles roles = servers->roles(all.size());
     for (int i = 0; i < roles.workers(); ++i) {
       workers.push_back(roles.rank_of_worker(i));
       waited[static_cast<std::size_t>(i)] = waited[static_cast<std::size_t>(workers.back())];

@@ -52,7 +52,7 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
                      .every = options.checkpoint_every,
                      .keep = options.keep,
                      // A save in local SGD takes a mean over the ranks, and a rollback returns to a save.
-                     .on_time = options.strategy == "local_sgd" || options.on_nonfinite == OnNonfinite::rollback},
+                     .on_time = options.strategy.as<LocalSgd>() != nullptr || options.on_nonfinite == OnNonfinite::rollback},
                     Faults(options.faults, communicator.rank()), sink) {
   if (!leave_.note().empty()) sink_.on_note(leave_.note());
 }

@@ -2,9 +2,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <ronda/collectives/compression.hpp>
+#include <ronda/core/option.hpp>
+#include <ronda/runtime/strategy/demands.hpp>
 
 namespace ronda {
 
@@ -17,8 +21,11 @@ enum class OuterOptimizer : std::uint8_t {
 [[nodiscard]] OuterOptimizer parse_outer_optimizer(std::string_view name);
 [[nodiscard]] std::string_view name_of(OuterOptimizer optimizer) noexcept;
 
-/// How ranks train that synchronise once in several steps: see LocalSteps.
-struct LocalSgdOptions {
+/// Each rank makes steps of its own; every `synchronise_every` steps all ranks take the mean of their parameters: see
+/// LocalSteps.
+struct LocalSgd {
+  static constexpr std::string_view name = "local_sgd";
+
   std::uint64_t synchronise_every = 50;  ///< steps; 1 or more
   OuterOptimizer outer_optimizer = OuterOptimizer::average;
   std::optional<double> outer_rate = {};              ///< of nesterov: above 0; not given: 0.7
@@ -40,8 +47,35 @@ struct LocalSgdOptions {
   }
 };
 
-/// Throws InputError for values that cannot work; it names fields of TrainingOptions.
-void check(const LocalSgdOptions& options);
+/// Throws InputError for values that cannot work.
+void check(const LocalSgd& options);
+/// Throws InputError for what this strategy cannot do.
+void check(const LocalSgd& options, const Demands& demands);
+
+/// Calls `see(Option, field)`, or `see(Option, field, parse)`, for each field.
+/// @param settle  completes each Option, whose help is a phrase and whose field a name in this struct
+template <class Options, class Settle, class Visitor>
+void visit_local_sgd(Options& o, const Settle& settle, Visitor&& see) {
+  const auto of = [&](Option option) {
+    option.matters = true;
+    return settle(std::move(option));
+  };
+  see(of({.name = "synchronise-every", .help = "Steps between two synchronisations"}), o.synchronise_every);
+  see(of({.name = "outer-optimizer", .help = "Applied to the mean change of all ranks: average, nesterov"}),
+      o.outer_optimizer, parse_outer_optimizer);
+  see(of({.name = "outer-rate", .help = "Learning rate of the outer optimizer nesterov", .otherwise = "0.7"}),
+      o.outer_rate);
+  see(of({.name = "outer-momentum", .help = "Momentum of the outer optimizer nesterov", .otherwise = "0.9"}),
+      o.outer_momentum);
+  see(of({.name = "local-after", .help = "Mirrored steps before the first local one"}), o.local_after);
+  see(of({.name = "delta-compression", .help = "Of changes on the wire: none, bf16, fp16, int8, int4, 2bit, auto"}),
+      o.delta_compression, parse_compression);
+  see(of({.name = "fragments", .help = "Pieces of the parameters that synchronise at different times"}), o.fragments);
+  see(of({.name = "fragment-delay",
+          .help = "Steps after which a fragment's mean change is applied",
+          .unread = o.fragments == 1 ? "for .fragments = 1: all parameters synchronise at once" : ""}),
+      o.fragment_delay);
+}
 
 /// What synchronising has cost this rank so far.
 struct SynchronisationCosts {

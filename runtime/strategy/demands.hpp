@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/compression.hpp>
+
+namespace ronda {
+
+/// What a training asks of its strategy beside steps: each strategy's `check` refuses what it cannot do.
+struct Demands {
+  AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
+  Compression compression = Compression::none;  ///< of gradients
+  bool audits = false;                          ///< replicas are compared between steps
+  bool unequal_shares = false;                  ///< faster ranks take more micro-batches
+  bool half_types = false;                      ///< layers of bfloat16 or float16
+  bool on_gpu = false;
+  bool prunes = false;
+  bool exact = false;        ///< equal trainings have equal bits
+  bool timed_saves = false;  ///< checkpoints come by time, not by steps
+};
+
+/// Throws InputError where a training compares replicas and the strategy makes them equal.
+/// @param why  a clause: `a rank's update is written to all others, an error in it too`
+void refuse_audits(const Demands& demands, std::string_view strategy, std::string_view why);
+/// Throws InputError where ranks take unequal shares. `remedy`: `take .shares = equal`.
+void refuse_unequal_shares(const Demands& demands, const std::string& where, std::string_view why);
+/// Throws InputError for GPUs and half types.
+void refuse_all_but_float32_on_processors(const Demands& demands, std::string_view strategy);
+
+}  // namespace ronda

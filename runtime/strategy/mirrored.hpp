@@ -1,0 +1,15 @@
+#pragma once
+#include <string_view>
+
+#include <ronda/runtime/strategy/demands.hpp>
+
+namespace ronda {
+
+/// Each rank keeps all parameters and all of the optimizer's states; gradients are averaged in each step.
+struct Mirrored {
+  static constexpr std::string_view name = "mirrored";
+};
+
+inline void check(const Mirrored&, const Demands&) {}
+
+}  // namespace ronda

@@ -1,0 +1,105 @@
+#pragma once
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <ronda/runtime/strategy/local_sgd.hpp>
+#include <ronda/runtime/strategy/mirrored.hpp>
+#include <ronda/runtime/strategy/parameter_server.hpp>
+#include <ronda/runtime/strategy/pipeline.hpp>
+#include <ronda/runtime/strategy/sharded.hpp>
+#include <ronda/runtime/strategy/split.hpp>
+
+namespace ronda {
+
+using AnyStrategy = std::variant<Mirrored, Sharded, LocalSgd, ParameterServer, Pipeline, Split>;
+
+/// A strategy with its options: `.strategy = Sharded{.one_copy = true}`, or by name, with its defaults:
+/// `.strategy = "sharded"`.
+struct StrategyOptions : AnyStrategy {
+  using AnyStrategy::AnyStrategy;
+  /// Throws InputError that lists the names.
+  template <std::convertible_to<std::string_view> Name>
+  StrategyOptions(const Name& name) : AnyStrategy(named(name)) {}
+
+  [[nodiscard]] std::string_view name() const noexcept {
+    return std::visit([](const auto& strategy) { return strategy.name; }, *this);
+  }
+  /// The options of this strategy; null: it is another one.
+  template <class Strategy>
+  [[nodiscard]] const Strategy* as() const noexcept {
+    return std::get_if<Strategy>(this);
+  }
+  template <class Strategy>
+  [[nodiscard]] Strategy* as() noexcept {
+    return std::get_if<Strategy>(this);
+  }
+  /// The same; the defaults where nothing was chosen, which is Mirrored. Throws InputError where another one was.
+  template <class Strategy>
+  [[nodiscard]] Strategy or_default() const {
+    if (const auto* chosen = as<Strategy>()) return *chosen;
+    if (as<Mirrored>() == nullptr) refuse(Strategy::name);
+    return {};
+  }
+
+ private:
+  [[nodiscard]] static AnyStrategy named(std::string_view name);
+  [[noreturn]] void refuse(std::string_view wanted) const;
+};
+
+[[nodiscard]] inline std::string_view name_of(const StrategyOptions& strategy) noexcept { return strategy.name(); }
+
+/// The strategy of this name, with its defaults. Throws InputError that lists the names.
+[[nodiscard]] inline StrategyOptions parse_strategy(std::string_view name) { return name; }
+
+/// Throws InputError for values that cannot work, and for what the strategy cannot do.
+inline void check(const StrategyOptions& options, const Demands& demands) {
+  std::visit([&](const auto& strategy) { check(strategy, demands); }, options);
+}
+
+/// The options of all strategies side by side, as a command line fills them before one strategy is chosen.
+class EveryStrategy {
+ public:
+  /// Those of `chosen`, and the defaults of the others.
+  explicit EveryStrategy(const StrategyOptions& chosen = {}) {
+    std::visit([&](const auto& strategy) { std::get<std::remove_cvref_t<decltype(strategy)>>(all_) = strategy; },
+               chosen);
+  }
+  /// `chosen` takes its options from here.
+  void fill(StrategyOptions& chosen) const {
+    std::visit([&](auto& strategy) { strategy = std::get<std::remove_cvref_t<decltype(strategy)>>(all_); }, chosen);
+  }
+  template <class Strategy>
+  [[nodiscard]] Strategy& of() noexcept {
+    return std::get<Strategy>(all_);
+  }
+
+ private:
+  std::tuple<Mirrored, Sharded, LocalSgd, ParameterServer, Pipeline, Split> all_;
+};
+
+/// Calls `see(Option, field)`, or `see(Option, field, parse)`, for each field of each strategy.
+/// @param chosen  the name of the strategy that is used; options of others are `unread`
+template <class Visitor>
+void visit(EveryStrategy& every, std::string_view chosen, Visitor&& see) {
+  const auto settle_for = [&](std::string_view name, std::string_view owner) {
+    return [=](Option option) {
+      option.group = "Strategy " + std::string(name);
+      option.owner = owner;
+      option.matters = option.matters && chosen == name;
+      if (chosen != name) option.unread = "for .strategy = " + std::string(chosen) + ": it is for " + std::string(name);
+      return option;
+    };
+  };
+  visit_sharded(every.of<Sharded>(), settle_for(Sharded::name, "Sharded"), see);
+  visit_local_sgd(every.of<LocalSgd>(), settle_for(LocalSgd::name, "LocalSgd"), see);
+  visit_parameter_server(every.of<ParameterServer>(), settle_for(ParameterServer::name, "ParameterServer"), see);
+  visit_pipeline(every.of<Pipeline>(), settle_for(Pipeline::name, "Pipeline"), see);
+  visit_split(every.of<Split>(), settle_for(Split::name, "Split"), see);
+}
+
+}  // namespace ronda
