@@ -19,10 +19,9 @@ void refuse_all_but_float32_on_processors(const Demands& demands, std::string_vi
   const std::string where = ".strategy = " + std::string(strategy);
   if (demands.on_gpu)
     throw InputError(".device = cuda: " + where + " computes on processors, not on GPUs; take .strategy = mirrored");
-  if (demands.half_types)
-    throw InputError(".precision: " + where +
-                     " computes in float32, not in bfloat16 or float16; take .precision = float32, or .strategy = "
-                     "mirrored");
+  if (!demands.half_type.empty())
+    throw InputError(".precision = " + std::string(demands.half_type) + " is a half type, and " + where +
+                     " computes in float32; take .precision = float32, or .strategy = mirrored");
 }
 
 }  // namespace ronda

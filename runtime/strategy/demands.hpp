@@ -13,7 +13,7 @@ struct Demands {
   Compression compression = Compression::none;  ///< of gradients
   bool audits = false;                          ///< replicas are compared between steps
   bool unequal_shares = false;                  ///< faster ranks take more micro-batches
-  bool half_types = false;                      ///< layers of bfloat16 or float16
+  std::string_view half_type = {};              ///< precision of layers of a half type: `mixed_bfloat16`; empty: none
   bool on_gpu = false;
   bool prunes = false;
   bool exact = false;        ///< equal trainings have equal bits

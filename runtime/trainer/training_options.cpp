@@ -181,7 +181,7 @@ Demands demands_of(const TrainingOptions& o) {
           .compression = o.compression,
           .audits = o.audit_every > 0,
           .unequal_shares = o.shares != "equal",
-          .half_types = dtype_of_layers(o.precision) != DType::float32,
+          .half_type = dtype_of_layers(o.precision) == DType::float32 ? "" : name_of(o.precision),
           .on_gpu = o.device == DeviceChoice::cuda,
           .prunes = o.prune > 0,
           .exact = o.exact,

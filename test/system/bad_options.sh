@@ -63,7 +63,7 @@ refused '--servers .*--strategy mirrored: it is for parameter_server' mnist_soft
 refused '--compression auto chooses for an allreduce.*--strategy parameter_server' mnist_softmax --strategy parameter_server --compression auto
 refused '--allreduce .*--strategy parameter_server' mnist_softmax --strategy parameter_server --allreduce ring
 refused '--shares measured .*--strategy local_sgd' mnist_softmax --strategy local_sgd --shares measured --accumulate 4
-refused '--shares measured is not for --strategy parameter_server' mnist_softmax --strategy parameter_server --shares measured --accumulate 4
+refused '--shares measured .*--strategy parameter_server' mnist_softmax --strategy parameter_server --shares measured --accumulate 4
 refused '--audit-every would find nothing: with --strategy parameter_server' mnist_softmax --strategy parameter_server --audit-every 5
 refused '--pipeline .*--strategy mirrored: it is for pipeline' mnist_softmax --pipeline 2
 refused '--stages .*--strategy mirrored: it is for pipeline' mnist_mlp --stages dense2
