@@ -29,13 +29,83 @@ struct ServerTraffic {
   static constexpr std::size_t ages = 1024;
 };
 
+/// The part of an exchange whose ranks do not take every step together: ranks with steps of their own (LocalSteps), and
+/// workers and servers (ParameterServers, OwnPace).
+class Pace {
+ public:
+  virtual ~Pace() = default;
+
+  /// The step that begins next ends with a synchronisation. Called on all ranks alike.
+  virtual void synchronise_next() noexcept = 0;
+  /// Between steps: parameters and their average are the same on all ranks from here on. Collective.
+  virtual void settle(Stream& stream) = 0;
+  /// Parameters and states were set, to the same on all ranks.
+  virtual void set_updates(std::uint64_t updates) = 0;
+  /// Called before the first step that asks for all sums (GradientExchange::Sums::of_all).
+  virtual void expect_all_sums() {}
+  /// The ranks whose steps were not finite since the synchronisation before the last, as a text. Empty: only the last
+  /// step was not, or there are no steps of their own. Collective.
+  [[nodiscard]] virtual std::string explain_nonfinite() { return {}; }
+
+  /// Of the step that begins next, the `step`-th (from 0) of an epoch of `steps`: the number of the step whose samples
+  /// this rank computes. Nothing: it computes none.
+  [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
+  /// StepResult::samples_of and `settled` of the step that was published last.
+  struct TakenSamples {
+    std::optional<std::size_t> step = {};
+    bool settled = true;
+  };
+  [[nodiscard]] virtual TakenSamples samples_taken() const noexcept { return {}; }
+};
+
+/// What an exchange keeps from step to step.
+class KeptByExchange {
+ public:
+  virtual ~KeptByExchange() = default;
+  /// Shows what of one step's exchange the next builds on: see Collective.
+  virtual void visit(StateVisitor& /*visitor*/) {}
+  /// Makes optimizer states, of which each rank knows its range, whole on all ranks. Collective.
+  /// @param states  arenas as long as that of the values
+  virtual void gather(std::span<float* const> /*states*/) {}
+};
+
+/// Sums of gradients where each rank keeps only those of its share.
+struct SumsOfShare {
+  ArenaRange share = {};               ///< the range that this rank updates
+  SumOverParts* over_ranks = nullptr;  ///< adds up numbers of the ranks' shares
+};
+
+/// Properties of an exchange, and its parts that not every exchange has. They stay the same, and live as long as it.
+struct ExchangeTraits {
+  /// This rank's sums of a step go here; after `reduce` they are those of all ranks. In the memory of the gradients.
+  StepControl* sums = nullptr;
+  /// A step needs no host once it has begun, so that a device may record and replay it.
+  bool moves_alone = false;
+  Pace* pace = nullptr;            ///< null: ranks take every step together
+  KeptByExchange* kept = nullptr;  ///< null: nothing
+  /// Given (ShardedGradients): gradients are gone when backward has passed them. `begin` comes before each micro-batch,
+  /// whose gradients are all marked, and `reduce` once, after the last.
+  std::optional<SumsOfShare> share = {};
+};
+
+/// For plans and reports.
+struct ExchangeReport {
+  std::vector<std::string> plan;   ///< lines that ranks compare
+  std::vector<std::string> costs;  ///< a line for each bucket: its time on this rank, and the cost model's, if any
+  std::size_t memory = 0;          ///< bytes of the host beside the arenas, on this rank
+  std::span<const FusionBuffer::Bucket> buckets = {};
+  double sparse_bytes_per_step = 0;  ///< mean bytes that this rank sent of the rows of sparse tables; not in `buckets`
+  SynchronisationCosts synchronisations = {};
+  ServerTraffic traffic = {};
+};
+
 /// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
 ///
 ///     begin, mark_ready for each gradient, reduce, (the decision), update, publish
 ///
-/// All are in the order of the stream. They allocate nothing, but for those of servers, whose messages are planned anew
-/// in each step where few of many are under way at a time (MessageWindow), or workers do not wait for each other.
-/// Collective.
+/// All are in the order of the stream. They allocate nothing, but for exchanges with servers, whose messages are
+/// planned anew in each step where few of many are under way at a time (MessageWindow), or workers do not wait for each
+/// other. Collective. docs/extending.md has an exchange of a program's own.
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
@@ -48,77 +118,20 @@ class GradientExchange {
     of_range,  ///< of the range that this rank is to update, and as late as its update
     of_all,    ///< of the whole arena, in place, on every rank
   };
-  /// Before the first step for which `reduce` is asked for these: takes the memory that this needs, if it has none yet.
-  virtual void prepare(Sums /*wanted*/) {}
   /// From here on the step's sums are those of all ranks, and so are the gradients that are wanted.
   virtual void reduce(Sums wanted, Stream& stream) = 0;
-  /// Has `apply` update what this rank is to update, range by range, which may come one after the other. From here on
-  /// until `publish` other ranks may write into this one's parameters: nobody reads them but these updates.
-  virtual void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) {
-    for (const ArenaRange& range : ranges_to_update(stream)) apply(range);
-  }
-  /// All of it at once; to be updated after this call.
-  [[nodiscard]] virtual std::span<const ArenaRange> ranges_to_update(Stream& stream) = 0;
+  /// Calls `apply` for each range that this rank updates, which may come one after the other. From here on until
+  /// `publish` other ranks may write into this one's parameters: only these updates read them.
+  virtual void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) = 0;
   /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them; or, where ranks make steps of
   /// their own, each has its own until a synchronisation: then the sums and `outcome` tell of all since the last one,
   /// and before of nothing.
   virtual void publish(UpdateOutcome* outcome, Stream& stream) = 0;
 
-  /// Where this rank's sums of a step go, and all ranks' are found after `reduce`: in the memory of the gradients.
-  [[nodiscard]] virtual StepControl& sums() noexcept = 0;
-  /// Whether a step goes on without the host once it was begun, so that a device may record it and do it again.
-  [[nodiscard]] virtual bool moves_alone() const noexcept = 0;
-  /// Makes optimizer states, of which each rank knows its range, whole on all ranks. Collective.
-  /// @param states  arenas as long as that of the values
-  virtual void gather(std::span<float* const> /*states*/) {}
-  // Where ranks make steps of their own for some time (LocalSteps).
-
-  /// The step that begins next ends with a synchronisation. The same on all ranks.
-  virtual void synchronise_next() noexcept {}
-  /// Between steps: parameters and their average are the same on all ranks from here on. Collective.
-  virtual void settle(Stream& /*stream*/) {}
-  /// Parameters and states were set, to the same on all ranks.
-  virtual void set_updates(std::uint64_t /*updates*/) {}
-  /// Which ranks' steps were not finite, since the synchronisation before the last. Empty: the last step alone was not,
-  /// or there are no steps of their own. Collective.
-  [[nodiscard]] virtual std::string explain_nonfinite() { return {}; }
-  [[nodiscard]] virtual SynchronisationCosts synchronisations() const noexcept { return {}; }
-  [[nodiscard]] virtual ServerTraffic server_traffic() const { return {}; }
-  /// Where ranks step at their own pace (OwnPace): of the step that begins next, the `step`-th (from 0) of an epoch of
-  /// `steps`, the number of the step whose samples this rank computes. Nothing: it computes none.
-  [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
-  /// StepResult::samples_of and `settled` of the step that was published last.
-  struct TakenSamples {
-    std::optional<std::size_t> step = {};
-    bool settled = true;
-  };
-  [[nodiscard]] virtual TakenSamples samples_taken() const noexcept { return {}; }
-
-  /// Sums of gradients when each rank keeps only those of its share.
-  struct SumsOfShare {
-    ArenaRange share;          ///< these; the update's range
-    SumOverParts& over_ranks;  ///< adds up what ranks make of theirs
-  };
-  /// Given (ShardedGradients): gradients are gone when backward has gone on. `begin` comes before each micro-batch,
-  /// whose gradients are all marked, and `reduce` once, after the last.
-  [[nodiscard]] virtual std::optional<SumsOfShare> sums_of_share() noexcept { return {}; }
-
-  /// Shows what of one step's exchange the next builds on: see Collective.
-  virtual void visit(StateVisitor& visitor) = 0;
-
-  // For plans and reports.
-
-  [[nodiscard]] virtual std::span<const FusionBuffer::Bucket> buckets() const noexcept = 0;
-  /// Lines for the plan that ranks compare.
-  [[nodiscard]] virtual std::vector<std::string> describe() const = 0;
-  /// Bytes that the rows of sparse tables had in the mean of the steps, as this rank sent them; beside the buckets.
-  [[nodiscard]] virtual double sparse_bytes_per_step() const noexcept { return 0; }
-  /// A line a bucket: the time that its runs took on this rank, and that of the cost model, where there is one.
-  [[nodiscard]] virtual std::vector<std::string> report() const = 0;
   /// Seconds that `reduce`, `update` and `publish` have waited so far: communication that nothing hid.
   [[nodiscard]] virtual double exposed_seconds() const noexcept = 0;
-  /// Bytes of the host that this rank keeps beside the arenas.
-  [[nodiscard]] virtual std::size_t memory() const noexcept = 0;
+  [[nodiscard]] virtual ExchangeTraits traits() noexcept = 0;
+  [[nodiscard]] virtual ExchangeReport report() const = 0;
 };
 
 }  // namespace ronda

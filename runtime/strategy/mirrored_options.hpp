@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@
 #include <ronda/runtime/strategy/strategy_options.hpp>
 
 namespace ronda {
+
+class GradientExchange;
+class Replica;
 
 struct MirroredOptions {
   /// Everything at its default, for batches of `data` as `plan` cuts them.
@@ -46,6 +50,9 @@ struct MirroredOptions {
   /// Which strategy, with its options. ParameterServer: a compression of `fusion` that is not automatic is of what
   /// workers push; asynchronous, `global_batch` is the batch of one worker.
   StrategyOptions strategy = {};
+  /// An exchange of a program's own, instead of the strategy's: docs/extending.md. `replica` has its arenas, in this
+  /// rank's memory, and outlives the exchange. Collective. Null: the strategy's.
+  std::function<std::unique_ptr<GradientExchange>(const Communicator& communicator, Replica& replica)> make_exchange;
   /// The part of the data of a step, or of a test, that is this rank's. Throws as Roles.
   [[nodiscard]] Shard shard(const Communicator& communicator, bool of_step) const;
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller

@@ -35,14 +35,20 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0 && !one_copy); });
-  exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
-                            options_.strategy, options_.ema_decay > 0);
-  for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
+  if (options_.make_exchange) {
+    agree(communicator_, [&] { take_own_arenas(*replica_); });
+    exchange_ = options_.make_exchange(communicator_, *replica_);
+  } else {
+    exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
+                              options_.strategy, options_.ema_decay > 0);
+  }
+  traits_ = exchange_->traits();
+  for (const auto& line : exchange_->report().plan) plan_.lines.push_back(line);
   plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
   keep_data(options_.device_data);
   options_.device_data.clear();  // they may go before the strategy
-  plan_.memory.exchange = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
+  plan_.memory.exchange = device.context->device().kind == DeviceKind::cpu ? exchange_->report().memory : 0;
   check_memory();
   plan_.picks = picker.answered();
   plan_.timed_something = picker.timed_something();
@@ -105,16 +111,16 @@ std::string MirroredStrategy::sharding_that_fits() const {
 void MirroredStrategy::take_memory(const Schedule& schedule) {
   const ComputeDevice& device = options_.platform.device;
   replica_->bind();
-  const auto sharded = exchange_->sums_of_share();
+  const auto& sharded = traits_.share;
   accumulator_ = std::make_unique<GradientAccumulator>(*replica_, sharded ? 1 : options_.micro_batches);
-  updater_ = sharded ? make_updater(options_, *replica_, *optimizer_, schedule, &sharded->over_ranks, sharded->share)
+  updater_ = sharded ? make_updater(options_, *replica_, *optimizer_, schedule, sharded->over_ranks, sharded->share)
                      : make_updater(options_, *replica_, *optimizer_, schedule);
-  if (updater_->reads_all_gradients()) exchange_->prepare(GradientExchange::Sums::of_all);
-  step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
+  if (updater_->reads_all_gradients() && traits_.pace != nullptr) traits_.pace->expect_all_sums();
+  step_sums_ = std::make_unique<ControlBlock>(device, *traits_.sums);
   other_sums_ = std::make_unique<ControlBlock>(device);
   StepQueueOptions queue = queue_options(options_);
-  queue.record = queue.record && exchange_->moves_alone();
-  queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue);
+  queue.record = queue.record && traits_.moves_alone;
+  queue_ = make_step_queue(device, communicator_, {traits_.sums, updater_->outcome()}, queue);
   state_ = std::make_unique<TrainingState>(
       TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_,
                            shares_of_states(options_.strategy, communicator_.size(), replica_->plan().elements()),
@@ -140,7 +146,7 @@ void MirroredStrategy::set_micro_batches(std::size_t count) {
     throw InputError(
         "all ranks take the same number of micro-batches where layers add up over them, as a "
         "SyncBatchNorm does; take a BatchNorm, or .shares = equal");
-  if (exchange_->sums_of_share())
+  if (traits_.share)
     throw InputError(
         "all ranks take the same number of micro-batches where they sum the gradients of each, with .shard_gradients; "
         "leave that out, or take .shares = equal");
@@ -157,7 +163,7 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
   start(given);
   queue_->enqueue(given, raised(), [&](const Batch& batch) {
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
-    if (last || exchange_->sums_of_share()) exchange_->begin();
+    if (last || traits_.share) exchange_->begin();
     if (!shard_.is_empty() && !idles_) compute(batch, first, last);
     if (!last) return;
     idles_ = false;
@@ -166,7 +172,7 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
 }
 
 std::optional<std::size_t> MirroredStrategy::samples_for(std::size_t step, std::size_t steps) {
-  const auto place = exchange_->samples_for(step, steps);
+  const auto place = traits_.pace == nullptr ? std::optional(step) : traits_.pace->samples_for(step, steps);
   idles_ = !place;
   return place;
 }
@@ -179,7 +185,8 @@ void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {
 
 StepResult MirroredStrategy::finish_step() {
   StepResult result = count_step(queue_->finish(), *state_, clock_);
-  const auto taken = exchange_->samples_taken();
+  if (traits_.pace == nullptr) return result;
+  const auto taken = traits_.pace->samples_taken();
   result.samples_of = taken.step;
   result.settled = taken.settled;
   return result;
@@ -194,7 +201,7 @@ void MirroredStrategy::start(const Batch& batch) {
 }
 
 Pass MirroredStrategy::training_pass(const Batch& batch) {
-  Pass pass = replica_->pass(Mode::training, batch, state_->next_step(), &exchange_->sums());
+  Pass pass = replica_->pass(Mode::training, batch, state_->next_step(), &*traits_.sums);
   pass.ranks = rank_sums_.get();
   return pass;
 }
@@ -203,13 +210,13 @@ Pass MirroredStrategy::training_pass(const Batch& batch) {
 
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
   require_none_in_flight(*queue_, "a step by hand");
-  if (exchange_->sums_of_share())
+  if (traits_.share)
     throw LogicError(
         "a step by hand could not see the gradients, of which a rank keeps a part alone with .shard_gradients: take "
         "train_step, or leave that out");
   start(batch);
   if (queue_->micro_batch() == 0) {
-    exchange_->prepare(GradientExchange::Sums::of_all);
+    if (traits_.pace != nullptr) traits_.pace->expect_all_sums();
     step_sums_->clear(raised());
   }
   if (queue_->at_last()) exchange_->begin();
@@ -249,7 +256,7 @@ const StepControl& MirroredStrategy::reduce(const Pass& pass) {
 StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   const FlushDenormals flushing = flush_denormals();
   step_sums_->write(total);  // the caller may have changed it
-  updater_->decide(&exchange_->sums(), pass.stream);
+  updater_->decide(traits_.sums, pass.stream);
   exchange_->update([&](const ArenaRange& range) { updater_->apply(range, pass.stream); }, pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
   updater_->average(pass.stream);
@@ -260,7 +267,8 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
 
 std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
   const FlushDenormals flushing = flush_denormals();
-  if (std::string text = exchange_->explain_nonfinite(); !text.empty()) return text;
+  if (traits_.pace != nullptr)
+    if (std::string text = traits_.pace->explain_nonfinite(); !text.empty()) return text;
   return ronda::explain_nonfinite(*replica_, communicator_, shard_.is_empty() ? nullptr : &place(batch),
                                   state_->next_step(), *other_sums_, host_copy_);
 }

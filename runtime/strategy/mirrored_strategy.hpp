@@ -60,7 +60,9 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] std::size_t steps_in_flight() const noexcept override { return queue_->in_flight(); }
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
   void drain() noexcept override { queue_->drain(); }
-  void synchronise_next() noexcept override { exchange_->synchronise_next(); }
+  void synchronise_next() noexcept override {
+    if (traits_.pace != nullptr) traits_.pace->synchronise_next();
+  }
   [[nodiscard]] std::optional<std::size_t> samples_for(std::size_t step, std::size_t steps) override;
 
   // ---- a step by hand: throws LogicError with steps in flight
@@ -124,6 +126,7 @@ class MirroredStrategy final : public Strategy {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<GradientExchange> exchange_;
+  ExchangeTraits traits_;                       ///< of `exchange_`
   std::unique_ptr<PlannedRankSums> rank_sums_;  ///< of the ranks that compute; null with one of them, and on a server
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;

@@ -39,7 +39,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
   });
   agree(communicator_, [&] { make_parts(schedule); });
   for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "stage")) plan_.lines.push_back(std::move(line));
-  plan_.memory.exchange = exchange_->memory();
+  plan_.memory.exchange = exchange_->report().memory;
   check_memory();
   plan_.picks = picker.answered();
   for (const auto& [question, answer] : model_->chosen()) plan_.picks.insert_or_assign(question, answer);
@@ -96,7 +96,7 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
   updater_ = make_updater(options_, *replica_, *optimizer_, schedule, exchange_.get());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(
-      device, communicator_, {&exchange_->sums(), updater_->outcome()},
+      device, communicator_, {exchange_->traits().sums, updater_->outcome()},
       {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
   state_ = std::make_unique<PipelineState>(TrainingState::Parts{communicator_,
                                                                 *replica_,
@@ -143,7 +143,7 @@ void PipelineStrategy::compute(const Batch& given) {
   queue_->enqueue(given, raised(), [&](const Batch& batch) {
     if (last) exchange_->begin();
     const auto pass_over = [&](const Batch& here) {
-      return pass(Mode::training, here, state_->next_step(), &exchange_->sums());
+      return pass(Mode::training, here, state_->next_step(), exchange_->traits().sums);
     };
     stage_->forward(batch, pass_over, clock_);
     while (stage_->inputs_are_due()) {

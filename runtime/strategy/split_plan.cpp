@@ -76,7 +76,7 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "part")) plan_.lines.push_back(std::move(line));
   if (parts_ != nullptr)
     for (auto& line : describe_parts(communicator_, ranks_, *parts_)) plan_.lines.push_back(std::move(line));
-  plan_.memory.exchange = exchange_->memory() + (parts_ != nullptr ? parts_->memory() : 0);
+  plan_.memory.exchange = exchange_->report().memory + (parts_ != nullptr ? parts_->memory() : 0);
   check_memory();
   plan_.picks = picker.answered();
   plan_.timed_something = picker.timed_something();
@@ -143,7 +143,7 @@ void SplitStrategy::make_parts(const Schedule& schedule) {
   updater_ = make_updater(of_part, *replica_, *optimizer_, schedule, exchange_.get());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(
-      device, communicator_, {&exchange_->sums(), updater_->outcome()},
+      device, communicator_, {exchange_->traits().sums, updater_->outcome()},
       {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
   state_ = std::make_unique<SplitState>(TrainingState::Parts{communicator_,
                                                              *replica_,

@@ -37,7 +37,7 @@ void SplitStrategy::compute(const Batch& given) {
   queue_->enqueue(given, raised(), [&](const Batch& batch) {
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
     if (last) exchange_->begin();
-    Pass training = pass(Mode::training, batch, state_->next_step(), &exchange_->sums());
+    Pass training = pass(Mode::training, batch, state_->next_step(), exchange_->traits().sums);
     training.on_ready = accumulator_->listen(first, last, *exchange_);
     replica_->compute(batch, training, clock_);
     if (last) update(*exchange_, *updater_, replica_->stream(), clock_);

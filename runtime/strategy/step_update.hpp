@@ -15,7 +15,7 @@ inline void update(GradientExchange& exchange, Updater& updater, Stream& stream,
   exchange.reduce(updater.reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range,
                   stream);
   clock.lap(&StepTimes::communication);
-  updater.decide(&exchange.sums(), stream);
+  updater.decide(exchange.traits().sums, stream);
   const double exposed = exchange.exposed_seconds();
   exchange.update([&](const ArenaRange& range) { updater.apply(range, stream); }, stream);
   clock.lap(&StepTimes::optimizer);

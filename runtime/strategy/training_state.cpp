@@ -30,7 +30,7 @@ void TrainingState::broadcast_parameters() {
   if (!parts_.replica.shares_values() || parts_.communicator.topology().nodes > 1)
     parts_.communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained.data(), trained.device()));
   meet();
-  parts_.exchange.set_updates(updates_);
+  if (exchange_.pace != nullptr) exchange_.pace->set_updates(updates_);
   round_values();
   restart_average();
 }
@@ -91,7 +91,7 @@ void TrainingState::visit(StateVisitor& visitor) {
   parts_.replica.visit_average(visitor);
   parts_.optimizer.visit(visitor);
   parts_.replica.visit_states(visitor);
-  parts_.exchange.visit(visitor);
+  visit_exchange(visitor);
 }
 
 void TrainingState::visit_model(StateVisitor& visitor) {
@@ -100,17 +100,21 @@ void TrainingState::visit_model(StateVisitor& visitor) {
 }
 
 void TrainingState::gather_state() {
-  parts_.exchange.settle(parts_.replica.stream());
+  settle();
   give_states(parts_.replica, parts_.communicator, parts_.computing, parts_.has_samples);
-  if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
+  if (parts_.replica.keeps_all_states() && exchange_.kept != nullptr) exchange_.kept->gather(parts_.replica.states());
   divided_->gather();
   meet();  // each rank has written its share of a shared average
+}
+
+void TrainingState::settle() {
+  if (exchange_.pace != nullptr) exchange_.pace->settle(parts_.replica.stream());
 }
 
 void TrainingState::meet() { meet_where_shared(parts_.replica, parts_.communicator); }
 
 void TrainingState::average_states() {
-  parts_.exchange.settle(parts_.replica.stream());
+  settle();
   ronda::average_states(parts_.replica, parts_.communicator, parts_.computing, parts_.has_samples);
 }
 
@@ -118,7 +122,7 @@ void TrainingState::set_updates(std::uint64_t updates) {
   require_none_in_flight(parts_.queue, "set_updates");
   updates_ = updates;
   parts_.updater.set_updates(updates, parts_.replica.stream());
-  parts_.exchange.set_updates(updates);
+  if (exchange_.pace != nullptr) exchange_.pace->set_updates(updates);
   round_values();
 }
 

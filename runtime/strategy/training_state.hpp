@@ -126,16 +126,22 @@ class TrainingState {
 
  protected:
   TrainingState(const Parts& parts, std::unique_ptr<DividedStates> divided)
-      : parts_(parts), divided_(std::move(divided)) {}
+      : parts_(parts), divided_(std::move(divided)), exchange_(parts.exchange.traits()) {}
   [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
+  /// What the exchange keeps.
+  void visit_exchange(StateVisitor& visitor) {
+    if (exchange_.kept != nullptr) exchange_.kept->visit(visitor);
+  }
   /// Exchanges the parameters with their average.
   virtual void swap_average();
 
  private:
+  void settle();
   void round_values();
 
   Parts parts_;
   std::unique_ptr<DividedStates> divided_;
+  ExchangeTraits exchange_;
   std::uint64_t updates_ = 0;
   double rate_factor_ = 1;
   bool shows_average_ = false;  ///< in with_average

@@ -21,8 +21,8 @@ TEST_CASE("ranks on GPUs train what one rank on one does") {
   for (const auto way : {AllreduceAlgorithm::nccl, AllreduceAlgorithm::staged}) {
     INFO(name_of(way));
     Run one(alone(), cnn(), data, {.gpu = true}), many(cnn(), data, {.gpu = true, .way = way});
-    CHECK(many.strategy.exchange().buckets().size() > 1);
-    CHECK(many.strategy.exchange().buckets()[0].algorithm == name_of(way));
+    CHECK(many.strategy.exchange().report().buckets.size() > 1);
+    CHECK(many.strategy.exchange().report().buckets[0].algorithm == name_of(way));
     CHECK(many.parameters() == one.parameters());
     for (int k = 0; k < 8; ++k) {  // call by call, recorded, replayed; the third batch of an epoch is short
       const StepResult a = one.strategy.train_step(one.loader.next()), b = many.strategy.train_step(many.loader.next());

@@ -183,7 +183,7 @@ TEST_CASE("fragments synchronise each at its own time, and are applied so many s
         CHECK(equal_on_ranks(run.parameters()));
         CHECK(distance(run.parameters(), expected.parameters()) < 1e-5);
         CHECK(weight == 19 / 3 * 131 + 50);  // every sample is told of once
-        CHECK(run.strategy.exchange().synchronisations().count == 7);
+        CHECK(run.strategy.exchange().report().synchronisations.count == 7);
       }
 }
 
@@ -441,10 +441,10 @@ TEST_CASE("a ring's bytes are those of the parameters, once in so many steps") {
   const auto ranks = static_cast<std::size_t>(world().size());
   DeviceRun run(everybody(), nullptr, mlp(), data, local_set({.synchronise_every = 10}, AllreduceAlgorithm::ring));
   run.steps(30);
-  const SynchronisationCosts costs = run.strategy.exchange().synchronisations();
+  const SynchronisationCosts costs = run.strategy.exchange().report().synchronisations;
   CHECK(costs.count == 3);
   std::size_t dense = 0;
-  for (const auto& bucket : run.strategy.exchange().buckets()) dense += bucket.bytes;
+  for (const auto& bucket : run.strategy.exchange().report().buckets) dense += bucket.bytes;
   std::uint64_t all = costs.sent_bytes;
   std::int64_t sum = static_cast<std::int64_t>(all);
   everybody().allreduce(Tensor(std::span(&sum, 1)));

@@ -95,7 +95,7 @@ TEST_CASE("all ranks hear the same of each step, whoever is slow, and have the s
       CHECK(run.strategy.updates() == 60);
       CHECK_FALSE(run.strategy.parameter_hash().empty());
       run.strategy.state().with_average([&] { CHECK_FALSE(run.strategy.parameter_hash().empty()); });
-      const ServerTraffic traffic = run.strategy.exchange().server_traffic();
+      const ServerTraffic traffic = run.strategy.exchange().report().traffic;
       if (wanted > 0) CHECK(traffic.dropped > 0);  // the slow worker's
       std::uint64_t taken = 0;
       for (const std::uint64_t count : traffic.staleness) taken += count;
@@ -222,11 +222,11 @@ TEST_CASE("a long epoch takes no more memory than a short one, and ranks meet on
     set.strategy =
         ParameterServer{.servers = 1, .replicas_to_aggregate = asynchronous ? 0 : 1, .asynchronous = asynchronous};
     DeviceRun run(everybody(), nullptr, small_model(), data, set);
-    const std::size_t memory = run.strategy.exchange().memory();
+    const std::size_t memory = run.strategy.exchange().report().memory;
     for (std::size_t k = 0; k < steps; ++k) {
       static_cast<void>(run.strategy.samples_for(k, 2 * steps));
       if (k + 1 == steps) {
-        CHECK(run.strategy.exchange().memory() < memory + steps * sizeof(StepControl));
+        CHECK(run.strategy.exchange().report().memory < memory + steps * sizeof(StepControl));
         require_mentions(message_of<LogicError>([&] { run.strategy.state().average_states(); }), {"synchronise_next"});
         run.strategy.synchronise_next();
       }

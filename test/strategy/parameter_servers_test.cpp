@@ -272,7 +272,7 @@ TEST_CASE("what goes to servers and comes from them is counted") {
   for (const int servers : server_counts()) {
     DeviceRun run(everybody(), nullptr, mlp(), data, served_by(servers, {.global_batch = 32}));
     run.steps(3);
-    const ServerTraffic traffic = run.strategy.exchange().server_traffic();
+    const ServerTraffic traffic = run.strategy.exchange().report().traffic;
     CHECK(traffic.servers == servers);
     const auto workers = static_cast<std::uint64_t>(world().size() - servers);
     if (world().rank() == 0) {

@@ -169,7 +169,7 @@ TEST_CASE("servers train by compressed pushes, whose bytes are counted, and two 
     DeviceRun plain(everybody(), nullptr, three_layers(), data, set);
     std::vector<double> losses;
     for (int k = 0; k < 30; ++k) losses.push_back(plain.step().loss);
-    const auto full = static_cast<double>(plain.strategy.exchange().server_traffic().pushed_bytes);
+    const auto full = static_cast<double>(plain.strategy.exchange().report().traffic.pushed_bytes);
     for (const Compression compression : pushable) {
       INFO(servers << " servers, " << name_of(compression));
       set.compression = compression;
@@ -184,7 +184,7 @@ TEST_CASE("servers train by compressed pushes, whose bytes are counted, and two 
       CHECK(std::abs(last - losses.back()) < (largest_loss(compression) > 0.1 ? 0.2 : 0.02) * losses.front());
       for (DeviceRun* each : {&run, &again}) each->strategy.state().average_states();
       CHECK(run.strategy.parameter_hash() == again.strategy.parameter_hash());
-      const auto pushed = static_cast<double>(run.strategy.exchange().server_traffic().pushed_bytes);
+      const auto pushed = static_cast<double>(run.strategy.exchange().report().traffic.pushed_bytes);
       const double part = static_cast<double>(wire_bytes(compression, 512)) / (512 * sizeof(float));
       CHECK(pushed >= part * full);
       CHECK(pushed <= 1.3 * part * full);  // small pieces, each with scales of its own

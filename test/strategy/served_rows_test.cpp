@@ -106,8 +106,8 @@ TEST_CASE("rows that nobody touches do not travel, and dense gradients may be co
       const MemoryDataset data = short_texts(131, used);
       DeviceRun run(everybody(), nullptr, bag_model(), data, rows_by(servers, {.global_batch = 100}));
       run.steps(5);
-      pushed.push_back(run.strategy.exchange().server_traffic().pushed_bytes);
-      pulled.push_back(run.strategy.exchange().server_traffic().pulled_bytes);
+      pushed.push_back(run.strategy.exchange().report().traffic.pushed_bytes);
+      pulled.push_back(run.strategy.exchange().report().traffic.pulled_bytes);
     }
     CHECK(5 * pushed.front() < 4 * pushed.back());
     CHECK(5 * pulled.front() < 4 * pulled.back());

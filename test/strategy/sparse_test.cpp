@@ -286,7 +286,7 @@ TEST_CASE("the rows that travel are counted") {
     const bool one_node = world().size() > 1 && everybody().topology().nodes == 1;
     CHECK(messages == !(one_node && algorithm == AllreduceAlgorithm::automatic));
     const auto ranks = static_cast<double>(world().size()), row_bytes = 4.0 + 6 * 4;
-    double sent = run.strategy.exchange().sparse_bytes_per_step();
+    double sent = run.strategy.exchange().report().sparse_bytes_per_step;
     everybody().allreduce(Tensor(std::span(&sent, 1)));
     // Each of two rows goes once to its owner from all others, and back; two counts go between any two ranks.
     CHECK(sent == 2 * (ranks - 1) * (2 * row_bytes) + (messages ? 2 * ranks * (ranks - 1) * 4 : 0));

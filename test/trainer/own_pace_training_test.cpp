@@ -45,7 +45,7 @@ struct PacedTraining : SmallTraining {
       : SmallTraining(std::move(options), Sequential(Flatten(), Dense(33), ReLU(), Dense(4))), slow(*hook) {
     trainer.add(std::move(hook));
   }
-  [[nodiscard]] ServerTraffic traffic() { return trainer.strategy().exchange().server_traffic(); }
+  [[nodiscard]] ServerTraffic traffic() { return trainer.strategy().exchange().report().traffic; }
 
   Slow& slow;  ///< the trainer's
 };
@@ -214,7 +214,7 @@ TEST_CASE("a bound on staleness holds") {
       trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
       trainer.add(training->slow);
       trainer.fit(training->data, training->data);
-      const auto ages = trainer.strategy().exchange().server_traffic().staleness;
+      const auto ages = trainer.strategy().exchange().report().traffic.staleness;
       const auto workers = static_cast<std::uint64_t>(world().size() - servers);
       const std::uint64_t most = (workers - 1) * (2 * bound + 1);
       for (std::size_t age = 0; age < ages.size(); ++age) CHECK((ages[age] == 0 || age <= most));

@@ -81,7 +81,7 @@ void LocalSteps::begin() {
 /// The sums are complete before the first gradient is.
 void LocalSteps::mark_ready(ParameterId id, Stream& stream) {
   if (local_) return poll();
-  if (!std::exchange(shown_, true)) mirrored_->sums() = sums();
+  if (!std::exchange(shown_, true)) *mirrored_->traits().sums = sums();
   mirrored_->mark_ready(id, stream);
 }
 
@@ -93,9 +93,9 @@ void LocalSteps::poll() {
 
 void LocalSteps::reduce(Sums wanted, Stream& stream) {
   if (local_) return;
-  if (!shown_) mirrored_->sums() = sums();
+  if (!shown_) *mirrored_->traits().sums = sums();
   mirrored_->reduce(wanted, stream);
-  sums() = mirrored_->sums();
+  sums() = *mirrored_->traits().sums;
 }
 
 void LocalSteps::publish(UpdateOutcome* outcome, Stream& stream) {
@@ -251,9 +251,17 @@ std::string LocalSteps::explain_nonfinite() {
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 
-std::vector<std::string> LocalSteps::describe() const {
+ExchangeReport LocalSteps::report() const {
+  return {.plan = lines_of_plan(),
+          .costs = lines_of_costs(),
+          .memory = memory(),
+          .buckets = deltas_.buckets(),
+          .synchronisations = synchronisations()};
+}
+
+std::vector<std::string> LocalSteps::lines_of_plan() const {
   std::vector<std::string> lines;
-  if (mirrored_) lines = mirrored_->describe();
+  if (mirrored_) lines = mirrored_->report().plan;
   for (auto& line : deltas_.describe()) lines.push_back(std::move(line));
   if (fragments_)
     for (auto& line : fragments_->describe()) lines.push_back(std::move(line));
@@ -262,9 +270,9 @@ std::vector<std::string> LocalSteps::describe() const {
   return lines;
 }
 
-std::vector<std::string> LocalSteps::report() const {
+std::vector<std::string> LocalSteps::lines_of_costs() const {
   std::vector<std::string> lines;
-  if (mirrored_) lines = mirrored_->report();
+  if (mirrored_) lines = mirrored_->report().costs;
   for (auto& line : deltas_.report()) lines.push_back(std::move(line));
   const SynchronisationCosts costs = synchronisations();
   lines.push_back(std::to_string(costs.count) + " synchronisations sent " + human_bytes(costs.sent_bytes) +
@@ -277,12 +285,12 @@ double LocalSteps::exposed_seconds() const noexcept {
          (mirrored_ ? mirrored_->exposed_seconds() : 0);
 }
 
-std::size_t LocalSteps::memory() const noexcept {
+std::size_t LocalSteps::memory() const {
   return deltas_.memory() + changes_memory_.bytes() + outer_->memory() + (fragments_ ? fragments_->memory() : 0) +
-         (mirrored_ ? mirrored_->memory() : 0);
+         (mirrored_ ? mirrored_->report().memory : 0);
 }
 
-SynchronisationCosts LocalSteps::synchronisations() const noexcept {
+SynchronisationCosts LocalSteps::synchronisations() const {
   SynchronisationCosts costs{synchronisations_, deltas_.sent_bytes(), deltas_.exposed_seconds(),
                              deltas_.exposed_seconds()};
   if (fragments_) fragments_->add_costs(costs);

@@ -39,7 +39,7 @@ void require_local_steps(const Replica& replica);
 /// Stich, "Local SGD converges fast and communicates little", ICLR 2019; Lin et al., "Don't use large mini-batches, use
 /// local SGD", ICLR 2020 (`local_after`); Douillard et al., "DiLoCo: distributed low-communication training of language
 /// models", 2023 (nesterov).
-class LocalSteps final : public GradientExchange {
+class LocalSteps final : public GradientExchange, public Pace, public KeptByExchange {
  public:
   /// Collective.
   /// @param slots    of the gradients, float32
@@ -51,7 +51,7 @@ class LocalSteps final : public GradientExchange {
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&arena_, 1}; }
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& /*stream*/) override { apply(arena_); }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
 
   void synchronise_next() noexcept override { asked_ = true; }
@@ -61,16 +61,18 @@ class LocalSteps final : public GradientExchange {
   void visit(StateVisitor& visitor) override;
   [[nodiscard]] std::string explain_nonfinite() override;
 
-  [[nodiscard]] StepControl& sums() noexcept override { return deltas_.control(); }
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return deltas_.buckets(); }
-  [[nodiscard]] std::vector<std::string> describe() const override;
-  [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override;
-  [[nodiscard]] std::size_t memory() const noexcept override;
-  [[nodiscard]] SynchronisationCosts synchronisations() const noexcept override;
+  [[nodiscard]] ExchangeTraits traits() noexcept override {
+    return {.sums = &deltas_.control(), .pace = this, .kept = this};
+  }
+  [[nodiscard]] ExchangeReport report() const override;
 
  private:
+  [[nodiscard]] StepControl& sums() noexcept { return deltas_.control(); }
+  [[nodiscard]] std::vector<std::string> lines_of_plan() const;
+  [[nodiscard]] std::vector<std::string> lines_of_costs() const;
+  [[nodiscard]] std::size_t memory() const;
+  [[nodiscard]] SynchronisationCosts synchronisations() const;
   void publish_fragments(UpdateOutcome& outcome, Stream& stream);
   void agree_on_all(const StepControl& told_already, UpdateOutcome& outcome, Stream& stream);
   void tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream);

@@ -152,18 +152,22 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
       throw InputError("the rows of " + replica.plan().tables().front().name +
                        ", whose gradient is sparse, need all workers in one step; take an embedding with .sparse = "
                        "false, or neither .asynchronous nor .replicas_to_aggregate");
-    const ReplicaPlan& plan = replica.plan();
-    DeviceContext& context = *replica.device().context;
-    Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, context),
-           lists = context.allocate(plan.list_bytes());
-    replica.take_arenas(allocate_arena(ArenaPlace::values, plan.arena_bytes, context), std::move(gradients),
-                        std::move(lists));
+    take_own_arenas(replica);
   });
   if (own_pace) return OwnPace::make(communicator, servers.key_values(), replica.plan().slots, replica, options);
   return std::make_unique<ParameterServers>(communicator, servers.roles(communicator.size()), replica, options);
 }
 
 }  // namespace
+
+void take_own_arenas(Replica& replica) {
+  const ReplicaPlan& plan = replica.plan();
+  DeviceContext& context = *replica.device().context;
+  Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, context),
+         lists = context.allocate(plan.list_bytes());
+  replica.take_arenas(allocate_arena(ArenaPlace::values, plan.arena_bytes, context), std::move(gradients),
+                      std::move(lists));
+}
 
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,

@@ -21,4 +21,7 @@ std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Repl
                                                 std::size_t node_update_bytes, EventSink& sink,
                                                 const StrategyOptions& strategy, bool keeps_average);
 
+/// Gives `replica` arenas in this rank's memory. Not collective.
+void take_own_arenas(Replica& replica);
+
 }  // namespace ronda

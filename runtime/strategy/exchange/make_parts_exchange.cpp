@@ -39,7 +39,7 @@ std::vector<std::string> describe_sums(Communicator& all, const RankGroups& rank
   std::vector<std::string> lines;
   if (ranks.shard.count == 1) return lines;
   const auto texts = all.gather_texts(listed(
-      exchange.describe(), [](const std::string& line) { return line; }, "; "));
+      exchange.report().plan, [](const std::string& line) { return line; }, "; "));
   for (std::size_t part = 0; part < ranks.parts; ++part)
     lines.push_back(noun + " " + std::to_string(part) + " sums " + texts[part]);
   return lines;

@@ -55,9 +55,9 @@ void NodeReduce::reduce(Sums wanted, Stream& stream) {
     buckets_.wait_for_control(stream);
 }
 
-std::span<const ArenaRange> NodeReduce::ranges_to_update(Stream& /*stream*/) {
+void NodeReduce::update(FunctionRef<void(const ArenaRange&)> apply, Stream& /*stream*/) {
   static_cast<void>(meeting_.meet());
-  return {reduced_ == Sums::of_all ? &summed_ : &to_sum_, 1};
+  apply(reduced_ == Sums::of_all ? summed_ : to_sum_);
 }
 
 void NodeReduce::publish(UpdateOutcome* outcome, Stream& /*stream*/) {
@@ -72,10 +72,10 @@ void NodeReduce::gather(std::span<float* const> states) {
         .wait();
 }
 
-std::vector<std::string> NodeReduce::describe() const {
-  auto lines = BucketedAllreduce::describe();
-  lines.emplace_back(update_by_parts_line);
-  return lines;
+ExchangeReport NodeReduce::report() const {
+  ExchangeReport report = BucketedAllreduce::report();
+  report.plan.emplace_back(update_by_parts_line);
+  return report;
 }
 
 }  // namespace ronda

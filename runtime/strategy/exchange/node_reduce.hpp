@@ -42,10 +42,10 @@ class NodeReduce final : public BucketedAllreduce {
                                           FusionOptions options);
 
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override;
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override;
   void publish(UpdateOutcome* outcome, Stream& stream) override;
   void gather(std::span<float* const> states) override;
-  [[nodiscard]] std::vector<std::string> describe() const override;
+  [[nodiscard]] ExchangeReport report() const override;
 
  private:
   NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& gradients,

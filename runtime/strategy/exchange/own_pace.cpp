@@ -67,7 +67,7 @@ void OwnPace::gather_values(Stream& stream) {
   if (all_values_) stream.wait(all_values_->start(stream.record()));
 }
 
-std::vector<std::string> OwnPace::describe() const {
+std::vector<std::string> OwnPace::lines_of_plan() const {
   std::vector<std::string> lines = describe_pushes(buckets_);
   const std::string workers = counted(roles_.workers(), "worker");
   std::string line =
@@ -81,10 +81,15 @@ std::vector<std::string> OwnPace::describe() const {
   return lines;
 }
 
-std::vector<std::string> OwnPace::report() const {
+std::vector<std::string> OwnPace::lines_of_costs() const {
   return {"this rank pushed " + human_bytes(traffic_.pushed_bytes) + " of gradients, and pulled " +
           human_bytes(traffic_.pulled_bytes) + "; " + counted(static_cast<std::int64_t>(traffic_.dropped), "gradient") +
           " of all workers came too late"};
+}
+
+ExchangeReport OwnPace::report() const {
+  return {
+      .plan = lines_of_plan(), .costs = lines_of_costs(), .memory = memory(), .buckets = buckets_, .traffic = traffic_};
 }
 
 }  // namespace ronda

@@ -40,7 +40,7 @@ namespace ronda {
 /// A step *settles* if a synchronisation was requested, if a rank asks to stop or to save, or if a number is not
 /// finite: the servers wait for all workers and drop late gradients, and all ranks continue from the same step. A loop
 /// of one's own ends with such a step.
-class OwnPace : public GradientExchange {
+class OwnPace : public GradientExchange, public Pace, public KeptByExchange {
  public:
   /// Collective: makes this rank's part.
   static std::unique_ptr<OwnPace> make(const Communicator& communicator, const KeyValueOptions& how,
@@ -54,13 +54,9 @@ class OwnPace : public GradientExchange {
   /// Throws LogicError where the last step did not settle.
   void settle(Stream& stream) override;
 
-  [[nodiscard]] StepControl& sums() noexcept override { return sums_; }
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
-  [[nodiscard]] std::vector<std::string> describe() const override;
-  [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }
-  [[nodiscard]] ServerTraffic server_traffic() const override { return traffic_; }
+  [[nodiscard]] ExchangeTraits traits() noexcept override { return {.sums = &sums_, .pace = this, .kept = this}; }
+  [[nodiscard]] ExchangeReport report() const override;
 
  protected:
   OwnPace(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
@@ -120,6 +116,10 @@ class OwnPace : public GradientExchange {
   double exposed_seconds_ = 0;
 
  private:
+  [[nodiscard]] virtual std::size_t memory() const noexcept = 0;
+  [[nodiscard]] std::vector<std::string> lines_of_plan() const;
+  [[nodiscard]] std::vector<std::string> lines_of_costs() const;
+
   std::unique_ptr<Collective> all_values_, all_averages_;  ///< null where there is nothing to tell
 };
 

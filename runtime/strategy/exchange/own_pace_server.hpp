@@ -21,12 +21,12 @@ class OwnPaceServer final : public OwnPace {
   void begin() override { ++runs_; }
   void mark_ready(ParameterId /*id*/, Stream& /*stream*/) override {}
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&updated_, 1}; }
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& /*stream*/) override { apply(updated_); }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
   void set_updates(std::uint64_t updates) override;
-  [[nodiscard]] std::size_t memory() const noexcept override;
 
  private:
+  [[nodiscard]] std::size_t memory() const noexcept override;
   /// What becomes of a worker's push in a step.
   enum class Fate : std::uint8_t { none, taken, late, idle };
   /// One worker.

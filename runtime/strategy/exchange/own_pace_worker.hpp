@@ -21,13 +21,14 @@ class OwnPaceWorker final : public OwnPace {
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {}; }
+  void update(FunctionRef<void(const ArenaRange&)> /*apply*/, Stream& /*stream*/) override {}
   void publish(UpdateOutcome* outcome, Stream& stream) override;
   void set_updates(std::uint64_t updates) override;
   void visit(StateVisitor& visitor) override { pushes_.visit(visitor); }
-  [[nodiscard]] std::size_t memory() const noexcept override { return pushes_.memory(); }
 
  private:
+  [[nodiscard]] std::size_t memory() const noexcept override { return pushes_.memory(); }
+
   /// Messages with one server.
   struct Server {
     int rank = 0;

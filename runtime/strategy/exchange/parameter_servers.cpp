@@ -113,8 +113,8 @@ void ParameterServers::mark_ready(ParameterId id, Stream& stream) {
 }
 
 /// Sums come to where a worker's gradients are.
-void ParameterServers::prepare(Sums wanted) {
-  if (pushes_ && wanted == Sums::of_all) pushes_->keep_before();
+void ParameterServers::expect_all_sums() {
+  if (pushes_) pushes_->keep_before();
 }
 
 void ParameterServers::reduce(Sums wanted, Stream& stream) {
@@ -173,7 +173,7 @@ void ParameterServers::update(FunctionRef<void(const ArenaRange&)> apply, Stream
     pulls_->start(stream);
     return;
   }
-  GradientExchange::update(apply, stream);
+  for (const ArenaRange& range : updated_) apply(range);
   pulls_->start(stream);
 }
 
@@ -230,15 +230,7 @@ void ParameterServers::visit(StateVisitor& visitor) { pushes_ ? pushes_->visit(v
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 
-std::vector<std::string> ParameterServers::describe() const {
-  std::vector<std::string> lines = describe_pushes(buckets_);
-  for (const GradientSlot& table : replica_.plan().tables())
-    lines.push_back("touched rows of " + table.name + " pushed to servers");
-  lines.push_back(describe_roles(roles_));
-  return lines;
-}
-
-ServerTraffic ParameterServers::server_traffic() const {
+ServerTraffic ParameterServers::traffic() const {
   ServerTraffic traffic = traffic_;
   if (rows_) {
     traffic.pushed_bytes += rows_->pushed_bytes();
@@ -247,13 +239,20 @@ ServerTraffic ParameterServers::server_traffic() const {
   return traffic;
 }
 
-std::vector<std::string> ParameterServers::report() const {
-  const ServerTraffic traffic = server_traffic();
-  return {"this rank " + std::string(is_server() ? "was pushed " : "pushed ") + human_bytes(traffic.pushed_bytes) +
-          (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") +
-          human_bytes(traffic.pulled_bytes) + "; it waited " + formatted("%.6f", exposed_seconds_) + " s"};
+ExchangeReport ParameterServers::report() const {
+  ExchangeReport report{.plan = describe_pushes(buckets_),
+                        .costs = {},
+                        .memory = arrivals_ ? arrivals_->memory() : pushes_->memory(),
+                        .buckets = buckets_,
+                        .traffic = traffic()};
+  for (const GradientSlot& table : replica_.plan().tables())
+    report.plan.push_back("touched rows of " + table.name + " pushed to servers");
+  report.plan.push_back(describe_roles(roles_));
+  report.costs = {
+      "this rank " + std::string(is_server() ? "was pushed " : "pushed ") + human_bytes(report.traffic.pushed_bytes) +
+      (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") +
+      human_bytes(report.traffic.pulled_bytes) + "; it waited " + formatted("%.6f", exposed_seconds_) + " s"};
+  return report;
 }
-
-std::size_t ParameterServers::memory() const noexcept { return arrivals_ ? arrivals_->memory() : pushes_->memory(); }
 
 }  // namespace ronda

@@ -38,7 +38,7 @@ namespace ronda {
 ///
 /// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
 /// TensorFlow's SyncReplicasOptimizer, of all replicas.
-class ParameterServers final : public GradientExchange {
+class ParameterServers final : public GradientExchange, public Pace, public KeptByExchange {
  public:
   /// Collective.
   /// @param replica  float32; has its arenas; keeps the states of this rank's share, none on a worker; outlives this
@@ -47,27 +47,25 @@ class ParameterServers final : public GradientExchange {
 
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
-  void prepare(Sums wanted) override;
   void reduce(Sums wanted, Stream& stream) override;
   void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return updated_; }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
 
   void synchronise_next() noexcept override { asked_ = true; }
   void settle(Stream& stream) override;
+  void expect_all_sums() override;
   void set_updates(std::uint64_t /*updates*/) override { values_differ_ = averages_differ_ = false; }
 
-  [[nodiscard]] StepControl& sums() noexcept override { return sums_->control(); }
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
   void visit(StateVisitor& visitor) override;
-  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
-  [[nodiscard]] std::vector<std::string> describe() const override;
-  [[nodiscard]] std::vector<std::string> report() const override;
+
   [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }
-  [[nodiscard]] std::size_t memory() const noexcept override;
-  [[nodiscard]] ServerTraffic server_traffic() const override;
+  [[nodiscard]] ExchangeTraits traits() noexcept override {
+    return {.sums = &sums_->control(), .pace = this, .kept = this};
+  }
+  [[nodiscard]] ExchangeReport report() const override;
 
  private:
+  [[nodiscard]] ServerTraffic traffic() const;
   void plan_pulls(const std::vector<PushedPiece>& pieces);
   void plan_pushes(const std::vector<PushedPiece>& pieces, const FusionOptions& options);
   void plan_among_servers(Communicator servers);

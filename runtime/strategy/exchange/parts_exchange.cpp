@@ -9,7 +9,7 @@ namespace ronda {
 PartsExchange::PartsExchange(Communicator group, std::unique_ptr<GradientExchange> part)
     : group_(std::move(group)),
       part_(std::move(part)),
-      sums_(group_.plan(AllreduceSpec{.tensors = {Tensor(std::span(&part_->sums().loss, StepControl::count))},
+      sums_(group_.plan(AllreduceSpec{.tensors = {Tensor(std::span(&part_->traits().sums->loss, StepControl::count))},
                                       .label = "the parts' sums of a step"})),
       norms_(group_, "the parts' squared norms"),
       spoiled_(group_) {}

@@ -34,21 +34,22 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
   void mark_ready(ParameterId id, Stream& stream) override { part_->mark_ready(id, stream); }
   void reduce(Sums wanted, Stream& stream) override;
   double sum(double mine) override { return norms_.sum(mine); }
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override {
-    return part_->ranges_to_update(stream);
-  }
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override { part_->update(apply, stream); }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
 
-  [[nodiscard]] StepControl& sums() noexcept override { return part_->sums(); }
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  void visit(StateVisitor& visitor) override { part_->visit(visitor); }
-  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return part_->buckets(); }
-  [[nodiscard]] std::vector<std::string> describe() const override { return part_->describe(); }
-  [[nodiscard]] std::vector<std::string> report() const override { return part_->report(); }
+  [[nodiscard]] ExchangeTraits traits() noexcept override {
+    ExchangeTraits traits = part_->traits();
+    traits.moves_alone = false;
+    return traits;
+  }
+  [[nodiscard]] ExchangeReport report() const override {
+    ExchangeReport report = part_->report();
+    report.memory += alike_memory_.bytes();
+    return report;
+  }
   [[nodiscard]] double exposed_seconds() const noexcept override {
     return part_->exposed_seconds() + norms_.exposed_seconds() + exposed_seconds_;
   }
-  [[nodiscard]] std::size_t memory() const noexcept override { return part_->memory() + alike_memory_.bytes(); }
 
  private:
   void wait_for(Event event);

@@ -23,7 +23,7 @@ ShardedGradients::ShardedGradients(Communicator communicator, Parts parts)
       AllreduceSpec{.tensors = {Tensor(std::span(&control->loss, StepControl::count))}, .label = "the control block"});
 }
 
-StepControl& ShardedGradients::sums() noexcept { return *reinterpret_cast<StepControl*>(control_memory_.data()); }
+StepControl& ShardedGradients::control() noexcept { return *reinterpret_cast<StepControl*>(control_memory_.data()); }
 
 void ShardedGradients::begin() {
   if (passes_ > 0) finish_pass();
@@ -64,9 +64,9 @@ void ShardedGradients::reduce(Sums /*wanted*/, Stream& stream) {
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-std::vector<std::string> ShardedGradients::describe() const {
+std::vector<std::string> ShardedGradients::lines_of_plan() const {
   std::vector<std::string> lines;
-  for (const FusionBuffer::Bucket& bucket : buckets())
+  for (const FusionBuffer::Bucket& bucket : parts_.ring.buckets)
     lines.push_back(label_of_bucket(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
                     bucket.algorithm + ", kept by shares");
@@ -74,8 +74,11 @@ std::vector<std::string> ShardedGradients::describe() const {
   return lines;
 }
 
-std::vector<std::string> ShardedGradients::report() const {
-  return joined(parts_.sums->report(), parts_.values->report());
+ExchangeReport ShardedGradients::report() const {
+  return {.plan = lines_of_plan(),
+          .costs = joined(parts_.sums->report(), parts_.values->report()),
+          .memory = parts_.sums->memory() + parts_.values->memory(),
+          .buckets = parts_.ring.buckets};
 }
 
 }  // namespace ronda

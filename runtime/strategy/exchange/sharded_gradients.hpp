@@ -45,24 +45,21 @@ class ShardedGradients final : public GradientExchange, public SumOverParts {
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&updated_, 1}; }
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& /*stream*/) override { apply(updated_); }
   void publish(UpdateOutcome* outcome, Stream& stream) override { parts_.values->publish(outcome, stream); }
 
   double sum(double mine) override { return norms_.sum(mine); }
-  [[nodiscard]] std::optional<SumsOfShare> sums_of_share() noexcept override { return SumsOfShare{updated_, *this}; }
-
-  [[nodiscard]] StepControl& sums() noexcept override;
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  void visit(StateVisitor& /*visitor*/) override {}
-  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return parts_.ring.buckets; }
-  [[nodiscard]] std::vector<std::string> describe() const override;
-  [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override {
     return exposed_seconds_ + norms_.exposed_seconds() + parts_.values->exposed_seconds();
   }
-  [[nodiscard]] std::size_t memory() const noexcept override { return parts_.sums->memory() + parts_.values->memory(); }
+  [[nodiscard]] ExchangeTraits traits() noexcept override {
+    return {.sums = &control(), .share = SumsOfShare{updated_, this}};
+  }
+  [[nodiscard]] ExchangeReport report() const override;
 
  private:
+  [[nodiscard]] StepControl& control() noexcept;
+  [[nodiscard]] std::vector<std::string> lines_of_plan() const;
   void start_full_buckets(Stream& stream);
   void finish_pass();
 

@@ -29,19 +29,25 @@ class ShardedUpdate final : public BucketedAllreduce {
       : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), replica.kept_arena(), options),
         values_(std::move(values)) {}
 
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override {
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override {
     values_->before_update();
-    return BucketedAllreduce::ranges_to_update(stream);
+    BucketedAllreduce::update(apply, stream);
   }
   void publish(UpdateOutcome* outcome, Stream& stream) override { values_->publish(outcome, stream); }
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  [[nodiscard]] std::vector<std::string> report() const override {
-    return joined(BucketedAllreduce::report(), values_->report());
+  [[nodiscard]] ExchangeTraits traits() noexcept override {
+    ExchangeTraits traits = BucketedAllreduce::traits();
+    traits.moves_alone = false;
+    return traits;
+  }
+  [[nodiscard]] ExchangeReport report() const override {
+    ExchangeReport report = BucketedAllreduce::report();
+    report.costs = joined(std::move(report.costs), values_->report());
+    report.memory += values_->memory();
+    return report;
   }
   [[nodiscard]] double exposed_seconds() const noexcept override {
     return BucketedAllreduce::exposed_seconds() + values_->exposed_seconds();
   }
-  [[nodiscard]] std::size_t memory() const noexcept override { return BucketedAllreduce::memory() + values_->memory(); }
 
  private:
   std::unique_ptr<NewValues> values_;

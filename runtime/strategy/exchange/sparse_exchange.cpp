@@ -19,7 +19,6 @@ SparseExchange::SparseExchange(Communicator communicator, std::unique_ptr<Gradie
          communicator.plan(SparseAllreduceSpec{
              .table = gradient, .touched = &replica.touched(i), .algorithm = algorithm, .label = tables[i].name})});
   }
-  ranges_.resize(2);
 }
 
 void SparseExchange::mark_ready(ParameterId id, Stream& stream) {
@@ -37,46 +36,26 @@ void SparseExchange::reduce(Sums wanted, Stream& stream) {
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-std::span<const ArenaRange> SparseExchange::ranges_to_update(Stream& stream) {
-  const auto dense = dense_->ranges_to_update(stream);
-  ranges_.assign(dense.begin(), dense.end());
-  ranges_.push_back(rows_);
-  return ranges_;
+void SparseExchange::update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) {
+  dense_->update(apply, stream);
+  apply(rows_);
 }
 
-std::vector<std::string> SparseExchange::describe() const {
-  auto lines = dense_->describe();
-  for (const Table& table : tables_)
-    lines.push_back("touched rows of " + table.slot.name + " by " + std::string(table.sum->algorithm()));
-  return lines;
-}
-
-double SparseExchange::sparse_bytes_per_step() const noexcept {
-  double bytes = 0;
-  for (const Table& table : tables_)
-    if (const auto runs = table.sum->times().runs; runs > 0)
-      bytes += static_cast<double>(table.sum->sent_bytes()) / static_cast<double>(runs);
-  return bytes;
-}
-
-std::vector<std::string> SparseExchange::report() const {
-  auto lines = dense_->report();
+ExchangeReport SparseExchange::report() const {
+  ExchangeReport report = dense_->report();
   for (const Table& table : tables_) {
+    const std::string rows = "touched rows of " + table.slot.name, algorithm(table.sum->algorithm());
+    report.plan.push_back(rows + " by " + algorithm);
+    report.memory += table.sum->memory();
     const CollectiveTimes times = table.sum->times();
     if (times.runs == 0) continue;
     const auto runs = static_cast<double>(times.runs);
-    lines.push_back("touched rows of " + table.slot.name + ": " +
-                    std::to_string(std::llround(static_cast<double>(table.sum->sent_bytes()) / runs)) +
-                    " bytes sent by " + std::string(table.sum->algorithm()) + " took " +
-                    std::to_string(std::llround(times.total / runs * 1e6)) + " us in the mean");
+    const double bytes = static_cast<double>(table.sum->sent_bytes()) / runs;
+    report.sparse_bytes_per_step += bytes;
+    report.costs.push_back(rows + ": " + std::to_string(std::llround(bytes)) + " bytes sent by " + algorithm +
+                           " took " + std::to_string(std::llround(times.total / runs * 1e6)) + " us in the mean");
   }
-  return lines;
-}
-
-std::size_t SparseExchange::memory() const noexcept {
-  std::size_t bytes = dense_->memory();
-  for (const Table& table : tables_) bytes += table.sum->memory();
-  return bytes;
+  return report;
 }
 
 }  // namespace ronda

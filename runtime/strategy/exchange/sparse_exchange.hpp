@@ -25,21 +25,18 @@ class SparseExchange final : public GradientExchange {
   void begin() override { dense_->begin(); }
   void mark_ready(ParameterId id, Stream& stream) override;
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override;
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override;
   void publish(UpdateOutcome* outcome, Stream& stream) override { dense_->publish(outcome, stream); }
 
-  [[nodiscard]] StepControl& sums() noexcept override { return dense_->sums(); }
-  [[nodiscard]] bool moves_alone() const noexcept override { return false; }  // the host reads which rows there are
-  void gather(std::span<float* const> states) override { dense_->gather(states); }
-  void visit(StateVisitor& visitor) override { dense_->visit(visitor); }
-  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return dense_->buckets(); }
-  [[nodiscard]] std::vector<std::string> describe() const override;
-  [[nodiscard]] double sparse_bytes_per_step() const noexcept override;
-  [[nodiscard]] std::vector<std::string> report() const override;
+  [[nodiscard]] ExchangeTraits traits() noexcept override {
+    ExchangeTraits traits = dense_->traits();
+    traits.moves_alone = false;  // the host reads which rows there are
+    return traits;
+  }
+  [[nodiscard]] ExchangeReport report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override {
     return dense_->exposed_seconds() + exposed_seconds_;
   }
-  [[nodiscard]] std::size_t memory() const noexcept override;
 
  private:
   struct Table {
@@ -50,7 +47,6 @@ class SparseExchange final : public GradientExchange {
 
   std::unique_ptr<GradientExchange> dense_;
   std::vector<Table> tables_;
-  std::vector<ArenaRange> ranges_;  ///< those of `dense_`, and the tables'
   ArenaRange rows_;
   double exposed_seconds_ = 0;
 };

@@ -85,7 +85,7 @@ void PipelineState::visit(StateVisitor& visitor) {
   whole_.visit_parameters(visitor);
   whole_.visit_average(visitor);
   whole_.visit_layer_states(visitor);
-  parts().exchange.visit(visitor);
+  visit_exchange(visitor);
 }
 
 void PipelineState::visit_model(StateVisitor& visitor) {

@@ -63,7 +63,7 @@ void SplitState::visit(StateVisitor& visitor) {
   whole_.visit_parameters(visitor);
   whole_.visit_average(visitor);
   parts().replica.visit_states(visitor);
-  parts().exchange.visit(visitor);
+  visit_exchange(visitor);
 }
 
 void SplitState::visit_model(StateVisitor& visitor) {

@@ -37,18 +37,19 @@ NamedTensor predictions_of(TrainingRun& run) {
 }
 
 void add_exchange(Summary& summary, const GradientExchange& gradients) {
-  summary.allreduce.algorithm = gradients.buckets().back().algorithm;
-  summary.allreduce.buckets = gradients.buckets().size();
+  const ExchangeReport report = gradients.report();
+  if (!report.buckets.empty()) summary.allreduce.algorithm = report.buckets.back().algorithm;
+  summary.allreduce.buckets = report.buckets.size();
   summary.allreduce.exposed_seconds = gradients.exposed_seconds();
-  for (const auto& bucket : gradients.buckets()) {
+  for (const auto& bucket : report.buckets) {
     summary.allreduce.bytes_per_step += bucket.bytes;
     if (bucket.compression != Compression::none) summary.allreduce.compression = name_of(bucket.compression);
   }
-  const SynchronisationCosts costs = gradients.synchronisations();
-  const ServerTraffic traffic = gradients.server_traffic();
+  const SynchronisationCosts& costs = report.synchronisations;
+  const ServerTraffic& traffic = report.traffic;
   summary.servers = {traffic.servers, traffic.pushed_bytes, traffic.pulled_bytes, traffic.dropped, traffic.staleness};
   summary.synchronisations = {costs.count, costs.sent_bytes, costs.waited_seconds, costs.total_seconds};
-  summary.allreduce.bytes_per_step += static_cast<std::uint64_t>(std::llround(gradients.sparse_bytes_per_step()));
+  summary.allreduce.bytes_per_step += static_cast<std::uint64_t>(std::llround(report.sparse_bytes_per_step));
 }
 
 Summary::Epoch summary_of(const EpochReport& epoch) {
@@ -126,7 +127,7 @@ void Results::on_end(TrainingRun& run) {
   if (run.left()) return;
   run.test_in_the_end();
   const Phase phase(run.world().communicator(), Activity::writing);
-  for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
+  for (const auto& line : run.strategy().exchange().report().costs) run.sink().on_detail(line);
   const std::vector<StageCosts> stages = run.strategy().stages();
   for (const auto& line : stage_table(stages)) run.sink().on_detail(line);
   run.strategy().state().average_states();
