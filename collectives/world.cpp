@@ -125,7 +125,7 @@ void require_sense(const WorldOptions& options) {
 }
 
 /// All ranks throw if a variable is wrong on any rank, or if the ranks would divide hosts differently.
-GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& all) {
+GroupLimits limits_from(const WorldOptions& options, Assembly& all) {
   GroupLimits limits;
   std::string why;
   try {
@@ -136,13 +136,13 @@ GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& al
   } catch (const InputError& error) {
     why = error.what();
   }
-  const auto complaints = all.allgather_texts(why);
+  const auto complaints = all.gather_texts(why);
   for (std::size_t rank = 0; rank < complaints.size(); ++rank) {
     if (complaints[rank].empty()) continue;
     const bool alike = std::ranges::all_of(complaints, [&](const auto& other) { return other == complaints[rank]; });
     throw as_agreed(InputError((alike ? "" : "rank " + std::to_string(rank) + ": ") + complaints[rank]));
   }
-  const auto ranks_per_node = all.allgather(limits.ranks_per_node);
+  const auto ranks_per_node = all.gather(limits.ranks_per_node);
   for (std::size_t rank = 0; rank < ranks_per_node.size(); ++rank)
     if (ranks_per_node[rank] != ranks_per_node[0])
       throw as_agreed(InputError("ranks_per_node (RONDA_RANKS_PER_NODE) is " + std::to_string(ranks_per_node[0]) +
@@ -153,9 +153,8 @@ GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& al
 
 /// Where any rank asks for what cannot be, all throw.
 /// @param possible  any thread may call MPI, on all ranks
-Progress choose_progress(Progress wanted, bool possible, const mpi::Communicator& communicator, int nodes,
-                         const CoreShare& share) {
-  const bool all_can_do_without = communicator.all(wanted != Progress::thread);
+Progress choose_progress(Progress wanted, bool possible, Assembly& all, int nodes, const CoreShare& share) {
+  const bool all_can_do_without = all.all(wanted != Progress::thread);
   if (!possible && !all_can_do_without) {
     InputError error(
         "progress by a thread needs an MPI that is initialised with MPI_THREAD_SERIALIZED, or with MPI_THREAD_MULTIPLE "
@@ -177,9 +176,11 @@ std::string_view name_of(Progress progress) noexcept { return find_name(progress
 struct World::Impl {
   Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm original, const WorldOptions& options);
   ~Impl();
+  [[nodiscard]] GroupLimits meet_in_mpi(MPI_Comm original);
 
   Watched watched;                        ///< first, so that it sees the end of all else
   std::unique_ptr<MpiLifetime> lifetime;  ///< null where MPI is the caller's; outlives what uses MPI
+  std::shared_ptr<MpiFabric> fabric;
   std::shared_ptr<Engine> engine;
   std::optional<Communicator> communicator;
   mpi::Communicator ending;  ///< for all_fail, whatever else is in flight
@@ -191,32 +192,26 @@ struct World::Impl {
 World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm original, const WorldOptions& options)
     : watched(std::move(watching)), lifetime(std::move(mpi)) {
   std::optional<RecordedCall> call(std::in_place, watched.ledger, "meeting the other ranks");
-  std::optional<InsideMpi> inside(std::in_place, watched.recorder.get());
-  const std::uint64_t priority = meet(original);
-  auto reservation =
-      MpiTurn::of_process().reserve(priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
-  auto turn = MpiTurn::of_process().take_to_wait();
-  auto all = mpi::Communicator::duplicate(original);
-  ending = mpi::Communicator::duplicate(original);
-  share = share_cores(all);
+  GroupLimits met = meet_in_mpi(original);
+  engine = std::make_shared<Engine>(watched.recorder, watched.watchdog);
+  Assembly all(engine, fabric, fabric->roster().all(), FabricChannel());
+  all.at("meeting the other ranks");
+  Assembly host = all.of(fabric->roster().beside_self());
+  share = share_cores(all, host);
   GroupLimits limits = limits_from(options, all);
+  limits.mpi_operations = std::move(met.mpi_operations);
+  limits.priority = met.priority;
+  limits.channels = std::make_shared<FabricChannels>();
   limits.world_size = all.size();
-  limits.priority = priority;
-  limits.mpi_operations = std::make_shared<const MpiOperations>();
   limits.oversubscribed = share.least < 1 || !all.all(!limits.oversubscribed);
-  limits.any_thread = any_thread_may_call(all, lifetime != nullptr || options.any_thread);
-  const bool may_have_thread = any_thread_may_call(all, lifetime != nullptr);
-
-  const Topology topology = Placement::of(all, limits.ranks_per_node).topology;
-  const int nodes = topology.nodes;
+  limits.any_thread = all.all(any_thread_may_call(lifetime != nullptr || options.any_thread));
+  const bool may_have_thread = all.all(any_thread_may_call(lifetime != nullptr));
+  const int nodes = Placement::of(fabric->roster(), *all.ranks(), limits.ranks_per_node).topology.nodes;
   const Progress progress = choose_progress(options.progress, may_have_thread, all, nodes, share);
-  engine = std::make_shared<Engine>(progress, limits.oversubscribed, watched.recorder, watched.watchdog);
-  watched.introduce(all, topology.hosts);
-  auto group = std::make_shared<Communicator::Group>(engine, std::move(all), limits, watched.ledger);
-  inside.reset();
+  engine->settle(progress, limits.oversubscribed);
+  watched.introduce(all, host);
+  auto group = std::make_shared<Communicator::Group>(all, fabric, limits, watched.ledger);
   call.reset();
-  if (turn.owns_lock()) turn.unlock();
-  reservation.release();
   communicator.emplace(std::move(group));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;
   cores = std::max(1, static_cast<int>(left + 1e-6));
@@ -224,6 +219,20 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
     if (watched.error) std::rethrow_exception(watched.error);
   });
   if (!watched.note.empty()) communicator->group().members().add_note(watched.note);
+}
+
+/// MPI waits here for the other ranks.
+GroupLimits World::Impl::meet_in_mpi(MPI_Comm original) {
+  const InsideMpi inside(watched.recorder.get());
+  GroupLimits met;
+  met.priority = meet(original);
+  const auto reservation = MpiTurn::of_process().reserve(
+      met.priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
+  const auto turn = MpiTurn::of_process().take_to_wait();
+  fabric = std::make_shared<MpiFabric>(original);
+  ending = mpi::Communicator::duplicate(original);
+  met.mpi_operations = std::make_shared<const MpiOperations>();
+  return met;
 }
 
 World::Impl::~Impl() {

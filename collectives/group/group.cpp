@@ -5,13 +5,14 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace ronda {
 
-Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits,
+Communicator::Group::Group(Assembly& founding, std::shared_ptr<MpiFabric> fabric, const GroupLimits& limits,
                            Ledger ledger)
-    : members_(std::make_shared<Members>(std::move(engine), std::move(communicator), limits, std::move(ledger))),
+    : members_(std::make_shared<Members>(founding, std::move(fabric), limits, std::move(ledger))),
       agreement_(*members_),
       links_(members_, agreement_),
       memory_(*members_, agreement_),
@@ -73,7 +74,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(CollectiveSpec spec, bool 
 /// Every rank looks at its own pairs: what all have to say takes memory with the square of the ranks.
 void Communicator::Group::require_matching(const AlltoallSpec& spec) {
   const std::string what = "planning " + spec.label;
-  const auto coming = agreement_.together_in_mpi(what, [&] { return members_->all().alltoall(spec.outgoing_counts); });
+  const auto coming = agreement_.together(what, [&] { return members_->all().alltoall(spec.outgoing_counts); });
   agreement_.require_same(what, [&] {
     for (std::size_t from = 0; from < coming.size(); ++from)
       if (coming[from] != spec.incoming_counts[from])
@@ -116,14 +117,22 @@ std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int k
     if (color < 0) throw LogicError("the color " + std::to_string(color) + " of a split is less than 0");
     return std::string();
   });
-  auto part = agreement_.together_in_mpi("splitting the group", [&] {
+  auto part = agreement_.together("splitting the group", [&] {
+    struct Place {
+      int color, key;
+    };
+    const std::vector<Place> places = members_->all().gather(Place{color, key});
+    std::vector<int> ranks;
+    for (std::size_t rank = 0; rank < places.size(); ++rank)
+      if (places[rank].color == color) ranks.push_back(static_cast<int>(rank));
+    std::ranges::stable_sort(ranks, {}, [&](int rank) { return places[static_cast<std::size_t>(rank)].key; });
+    const Ranks world_ranks = members_->world_ranks(ranks);
     // Groups of one origin are told apart by their colour, others by where they were split off.
     const Ledger& ledger = members_->ledger();
     const Hash identity = Hash().add(ledger.group).add(ledger.number).add(static_cast<std::uint64_t>(color));
-    auto ranks = members_->all().split(color, key);
-    auto world_ranks = ranks.allgather(ledger.world_rank(members_->rank()));
-    return std::make_shared<Group>(members_->engine(), std::move(ranks), members_->limits(),
-                                   Ledger{ledger.recorder, identity.value(), 0, std::move(world_ranks)});
+    Assembly founding = members_->all().of(world_ranks);
+    return std::make_shared<Group>(founding, members_->fabric(), members_->limits(),
+                                   Ledger{ledger.recorder, identity.value(), 0, *world_ranks});
   });
   part->host_.allreduces().inherit(host_.allreduces().known_costs());
   return part;

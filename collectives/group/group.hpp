@@ -14,13 +14,13 @@
 
 namespace ronda {
 
-/// A group of ranks over MPI: what a Communicator is a handle of. It sees to it that all ranks ask for the same, and
+/// A group of ranks: what a Communicator is a handle of. It sees to it that all ranks ask for the same, and
 /// hands that to the backend of the memory in which it is to be done. Functions are collective unless they say
 /// otherwise.
 class Communicator::Group {
  public:
-  /// Collective over `communicator`.
-  Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits, Ledger ledger);
+  /// Collective over the ranks of `founding`: no other rank takes part.
+  Group(Assembly& founding, std::shared_ptr<MpiFabric> fabric, const GroupLimits& limits, Ledger ledger);
   Group(const Group&) = delete;
 
   /// Not collective.

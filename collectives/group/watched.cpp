@@ -30,7 +30,7 @@ struct Shared {
   SipKey key;  ///< nobody else may
 };
 
-Shared agree_on_shared(const mpi::Communicator& all) {
+Shared agree_on_shared(Assembly& all) {
   Shared shared;
   if (all.rank() == 0) {
     const auto number = SipKey::random(), key = SipKey::random();
@@ -75,10 +75,10 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
   return watched;
 }
 
-void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) const {
+void Watched::introduce(Assembly& all, Assembly& host) const {
   const Shared shared = agree_on_shared(all);
-  const mpi::Communicator host = all.split_by_node();
-  const std::vector<int> here = host.allgather(all.rank());
+  const HostNames& hosts = all.fabric()->roster().hosts;
+  const std::vector<int>& here = *host.ranks();
   std::unique_ptr<SideChannel> channel;
   std::string address;
   try {
@@ -86,11 +86,11 @@ void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) co
     if (channel != nullptr) address = channel->address();
   } catch (const ResourceError&) {  // then its silence tells
   }
-  const auto addresses = all.allgather_texts(address);
-  auto lowest_of_host = all.allgather(here.front());
+  const auto addresses = all.gather_texts(address);
+  std::vector<int> lowest_of_host = all.fabric()->roster().neighbour;
   if (channel != nullptr) channel->meet(all.rank(), shared.key, std::move(lowest_of_host), addresses);
   const fs::path own = recorder == nullptr ? fs::path() : fs::absolute(recorder->path());
-  const auto records = host.allgather_texts(own.string());
+  const auto records = host.gather_texts(own.string());
   std::map<int, std::string> neighbours;
   for (std::size_t i = 0; i < here.size(); ++i) neighbours[here[i]] = records[i];
   all.barrier();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/members/assembly.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
@@ -24,9 +24,9 @@ struct Watched {
   /// @param apart  see Recorder
   [[nodiscard]] static Watched begin(const Launcher& ranks, const WorldOptions& options, const std::string& apart = {});
 
-  /// The watchdogs of all ranks get to know each other. Collective over `all`.
-  /// @param hosts  by rank
-  void introduce(const mpi::Communicator& all, const HostNames& hosts) const;
+  /// Connects the watchdogs of all ranks. Collective over `all`.
+  /// @param host  the ranks of `all` that share memory with this one
+  void introduce(Assembly& all, Assembly& host) const;
 };
 
 }  // namespace ronda

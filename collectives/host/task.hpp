@@ -17,7 +17,7 @@ class Awaitable {
   virtual bool arrived() noexcept = 0;
   /// Called once it arrived. Throws what it failed with.
   virtual void finish() {}
-  /// The ranks that it has not come from, where that is known; for messages.
+  /// The ranks of the world that it still waits for, if they are known; for messages.
   [[nodiscard]] virtual std::vector<int> missing() { return {}; }
 
   bool await_ready() noexcept { return arrived(); }

@@ -26,20 +26,10 @@ std::string first_difference(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Agreement::Agreement(Members& members) : members_(members) {
-  const Ledger& ledger = members.ledger();
-  std::vector<int> here;
-  for (const int rank : members.ranks_on_this_node()) here.push_back(ledger.world_rank(rank));
-  meetings_ = {std::make_shared<Meeting>(members.engine(), members.all(), ledger.world_ranks),
-               std::make_shared<Meeting>(members.engine(), members.on_node(), std::move(here))};
-  members.all().gather_by(meetings_[0]);
-  members.on_node().gather_by(meetings_[1]);
-}
-
 // ---- texts ----------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Agreement::gather_texts(std::string_view text) {
-  return together("gathering texts", [&] { return members_.all().allgather_texts(text); });
+  return together("gathering texts", [&] { return members_.all().gather_texts(text); });
 }
 
 std::string Agreement::broadcast_text(std::string_view text, int root) {
@@ -70,11 +60,11 @@ std::size_t Agreement::Differing::other() const {
 
 std::optional<Agreement::Differing> Agreement::compare(std::string_view place, std::string_view text) {
   return together(place, [&]() -> std::optional<Differing> {
-    meetings_[0]->at("comparing");  // ranks that are at different places find that out here
-    const mpi::Communicator& all = members_.all();
-    const auto hashes = all.allgather(Hash().add(place).add(text).value());
+    Assembly& all = members_.all();
+    all.at("comparing");  // ranks that are at different places find that out here
+    const auto hashes = all.gather(Hash().add(place).add(text).value());
     if (std::ranges::all_of(hashes, [&](std::uint64_t hash) { return hash == hashes[0]; })) return {};
-    return Differing{all.allgather_texts(place), all.allgather_texts(text)};
+    return Differing{all.gather_texts(place), all.gather_texts(text)};
   });
 }
 

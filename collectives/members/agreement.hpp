@@ -1,7 +1,5 @@
 #pragma once
-#include <array>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +8,6 @@
 
 #include <ronda/collectives/host/transport/mpi_turn.hpp>
 #include <ronda/collectives/members/carried_error.hpp>
-#include <ronda/collectives/members/meeting.hpp>
 #include <ronda/collectives/members/members.hpp>
 
 namespace ronda {
@@ -24,7 +21,7 @@ namespace ronda {
 class Agreement {
  public:
   /// @param members  outlives this object
-  explicit Agreement(Members& members);
+  explicit Agreement(Members& members) : members_(members) {}
 
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
@@ -66,12 +63,13 @@ class Agreement {
     }
   }
 
-  /// Runs `work`, which gathers over the group's communicators, on all ranks at the same place; `what` is for records.
-  /// Whatever else is in flight goes on meanwhile.
+  /// Runs `work`, which uses the group's assemblies, on all ranks at the same place; `what` is for records. Collectives
+  /// in flight continue meanwhile.
   template <class Work>
   auto together(std::string_view what, Work&& work) {
     const RecordedCall call(members_.ledger(), what);
-    for (const auto& meeting : meetings_) meeting->at(what);
+    members_.all().at(what);
+    members_.on_node().at(what);
     return work();
   }
   /// Likewise, for calls of MPI that wait for the group's ranks: these have come by then, and no other world of theirs
@@ -103,7 +101,6 @@ class Agreement {
   }
 
   Members& members_;
-  std::array<std::shared_ptr<Meeting>, 2> meetings_;  ///< of the group, and of its ranks on this node
 };
 
 }  // namespace ronda

@@ -5,27 +5,32 @@
 namespace ronda {
 
 Links::Links(std::shared_ptr<Members> members, Agreement& agreement)
-    : members_(std::move(members)), agreement_(agreement), everybody_(MpiTransport::up_to(members_->size())) {}
-
-std::unique_ptr<MpiTransport> Links::transport(MpiTransport::Members ranks, Tag tag) const {
-  return std::make_unique<MpiTransport>(members_->all().handle(), members_->rank(), std::move(ranks), std::move(tag));
+    : members_(std::move(members)), agreement_(agreement) {
+  PairChannels channels;
+  for (FabricChannel& channel : channels) channel = members_->channels().take();
+  pair_channels_ = std::make_shared<const PairChannels>(std::move(channels));
 }
 
-std::unique_ptr<Transport> Links::across_all() { return transport(everybody_, next_tag()); }
+std::unique_ptr<Transport> Links::across_all() {
+  return members_->fabric()->open(members_->all().ranks(), next_channel());
+}
 
 std::unique_ptr<Transport> Links::across_nodes() {
-  Tag tag = next_tag();  // on all ranks, so that they go on alike
+  FabricChannel channel = next_channel();  // on all ranks, so that they take the same afterwards
   const Topology& topology = members_->topology();
   if (topology.rank_on_node >= topology.fewest_ranks_on_a_node) return nullptr;
-  return transport(std::make_shared<const std::vector<int>>(owners_of_slice(topology.rank_on_node)), std::move(tag));
+  return between(owners_of_slice(topology.rank_on_node), std::move(channel));
 }
 
-std::unique_ptr<MpiTransport> Links::across(std::vector<int> ranks) {
-  Tag tag = next_tag();
-  return transport(std::make_shared<const std::vector<int>>(std::move(ranks)), std::move(tag));
+std::unique_ptr<Transport> Links::across(const std::vector<int>& ranks) { return between(ranks, next_channel()); }
+
+std::unique_ptr<FabricTransport> Links::between_two() const {
+  return members_->fabric()->open(members_->all().ranks(), pair_channels_->front());
 }
 
-std::unique_ptr<MpiTransport> Links::between_two() const { return transport(everybody_, Tag(0)); }
+std::unique_ptr<Transport> Links::between(const std::vector<int>& ranks, FabricChannel channel) const {
+  return members_->fabric()->open(members_->world_ranks(ranks), std::move(channel));
+}
 
 std::vector<int> Links::owners_of_slice(int slice) const {
   std::vector<int> owners;
@@ -38,7 +43,7 @@ const mpi::Communicator& Links::plain_mpi() {
   mpi::Communicator& plain = members_->for_plain_mpi();
   if (plain.size() == 0)
     plain = agreement_.together_in_mpi("asking MPI for a communicator",
-                                       [&] { return mpi::Communicator::duplicate(members_->all().handle()); });
+                                       [&] { return members_->fabric()->communicator_of(*members_->all().ranks()); });
   return plain;
 }
 
@@ -69,28 +74,19 @@ std::unique_ptr<Collective> Links::made_on_all(const std::string& label,
     throw;
   } catch (...) {
     made.reset();
-    renew_tags();
+    renew_channels();
     throw;
   }
   return made;
 }
 
-/// Tags that no rank uses are free again.
-void Links::renew_tags() {
-  TagPool::InUse in_use = tags_->in_use();
-  agreement_.together_in_mpi("finding free tags",
-                             [&] { members_->all().combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
-  tags_->renew(in_use);
+void Links::renew_channels() {
+  agreement_.together("finding free channels", [&] { members_->channels().renew(members_->all()); });
 }
 
-Tag Links::next_tag() {
-  auto tag = tags_->take();
-  if (!tag) {
-    renew_tags();
-    tag = tags_->take();
-  }
-  if (!tag) throw ResourceError("a group of ranks has as many planned collectives as MPI has tags; destroy some first");
-  return {*tag, tags_};
+FabricChannel Links::next_channel() {
+  if (members_->channels().empty()) renew_channels();
+  return members_->channels().take();
 }
 
 }  // namespace ronda

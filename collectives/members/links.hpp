@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -7,33 +8,36 @@
 
 #include <ronda/collectives/host/engine/algorithm.hpp>
 #include <ronda/collectives/host/engine/planned_collective.hpp>
-#include <ronda/collectives/host/transport/mpi_transport.hpp>
-#include <ronda/collectives/host/transport/tags.hpp>
 #include <ronda/collectives/members/agreement.hpp>
 
 namespace ronda {
 
-/// The ways by which the ranks of a group pass messages: each planned collective gets a transport with a tag of its
+/// A group's channels for messages between two ranks.
+using PairChannels = std::array<FabricChannel, 32>;
+
+/// The ways by which the ranks of a group pass messages: each planned collective gets a transport with a channel of its
 /// own, so that several can be in flight. All ranks ask for the same ones in the same order.
 class Links {
  public:
   /// @param agreement  outlives this object
   Links(std::shared_ptr<Members> members, Agreement& agreement);
 
-  /// Between all ranks. Collective where tags have run out.
+  /// Between all ranks. Collective when channels run out.
   [[nodiscard]] std::unique_ptr<Transport> across_all();
   /// Between the ranks that have this one's number on their nodes; null where some node has not so many.
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
-  /// Between some ranks; those that take no part pass themselves alone. Collective where tags have run out.
-  [[nodiscard]] std::unique_ptr<MpiTransport> across(std::vector<int> ranks);
-  /// Between any two. Not collective: each message brings a tag of its own.
-  [[nodiscard]] std::unique_ptr<MpiTransport> between_two() const;
+  /// Between some ranks; those that take no part pass themselves alone. Collective when channels run out.
+  [[nodiscard]] std::unique_ptr<Transport> across(const std::vector<int>& ranks);
+  /// Between any two: each message uses one of the channels for pairs. Not collective.
+  [[nodiscard]] std::unique_ptr<FabricTransport> between_two() const;
+  [[nodiscard]] const std::shared_ptr<const PairChannels>& pair_channels() const noexcept { return pair_channels_; }
   /// The ranks that have the number `slice` on their nodes, by node; nobody where a node has not so many.
   [[nodiscard]] std::vector<int> owners_of_slice(int slice) const;
   /// For MPI's own collectives. Collective.
   [[nodiscard]] const mpi::Communicator& plain_mpi();
 
-  /// What `make` makes. Where it throws on any rank all throw that, and take the same tags from then on. Collective.
+  /// What `make` makes. Where it throws on any rank all throw that, and take the same channels from then on.
+  /// Collective.
   [[nodiscard]] std::unique_ptr<Collective> made_on_all(const std::string& label,
                                                         const std::function<std::unique_ptr<Collective>()>& make);
   /// A collective of these algorithms, which keeps the members alive. Not collective.
@@ -44,14 +48,13 @@ class Links {
                                                            Description description) const;
 
  private:
-  [[nodiscard]] std::unique_ptr<MpiTransport> transport(MpiTransport::Members ranks, Tag tag) const;
-  [[nodiscard]] Tag next_tag();
-  void renew_tags();
+  [[nodiscard]] std::unique_ptr<Transport> between(const std::vector<int>& ranks, FabricChannel channel) const;
+  [[nodiscard]] FabricChannel next_channel();
+  void renew_channels();
 
   std::shared_ptr<Members> members_;
   Agreement& agreement_;
-  MpiTransport::Members everybody_;
-  std::shared_ptr<TagPool> tags_ = std::make_shared<TagPool>();
+  std::shared_ptr<const PairChannels> pair_channels_;
 };
 
 }  // namespace ronda

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include <ronda/collectives/host/engine/engine.hpp>
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/host/transport/mpi_fabric.hpp>
+#include <ronda/collectives/members/assembly.hpp>
+#include <ronda/collectives/members/channel_reserve.hpp>
 #include <ronda/collectives/members/placement.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 
@@ -19,6 +21,7 @@ class MpiOperations;
 /// What a world decides for all groups in it.
 struct GroupLimits {
   std::shared_ptr<const MpiOperations> mpi_operations;
+  std::shared_ptr<FabricChannels> channels;
   int ranks_per_node = 0;  ///< see WorldOptions
   std::size_t shared_memory = std::numeric_limits<std::size_t>::max();
   bool oversubscribed = false;
@@ -27,30 +30,35 @@ struct GroupLimits {
   std::uint64_t priority = 0;  ///< of this world before others of the same processes: see MpiTurn::reserve
 };
 
-/// The ranks of a group: their MPI communicator, where they run, what they are called, and how their collectives are
-/// counted. What agrees, plans or measures for a group keeps a reference to this; planned collectives keep it alive.
+/// The ranks of a group: where they run, how they exchange small values, their names, and how their collectives are
+/// counted. Classes that agree, plan or measure for a group keep a reference to this; planned collectives keep it
+/// alive.
 class Members {
  public:
-  /// Collective over `communicator`.
-  Members(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits, Ledger ledger);
+  /// Collective over the ranks of `founding`: no other rank takes part.
+  Members(Assembly& founding, std::shared_ptr<MpiFabric> fabric, const GroupLimits& limits, Ledger ledger);
   Members(const Members&) = delete;
   ~Members();  ///< not collective
 
-  [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] int rank() const noexcept { return all_.rank(); }
+  [[nodiscard]] int size() const noexcept { return all_.size(); }
   [[nodiscard]] const Topology& topology() const noexcept { return placement_.topology; }
   /// By node, both in ascending order.
   [[nodiscard]] const std::vector<std::vector<int>>& ranks_of_node() const noexcept { return placement_.ranks_of_node; }
   [[nodiscard]] const std::vector<int>& ranks_on_this_node() const noexcept {
     return placement_.ranks_of_node[static_cast<std::size_t>(topology().node)];
   }
-  [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
+  /// Ranks of the group, as they are called in the world.
+  [[nodiscard]] Ranks world_ranks(const std::vector<int>& ranks) const;
+  [[nodiscard]] bool is_whole_world() const noexcept { return size() == limits_.world_size; }
   /// `rank 2`, as it is called in the world, of this group's rank of that number.
   [[nodiscard]] std::string number_of_rank(std::size_t rank) const;
   [[nodiscard]] std::string name_of_rank(std::size_t rank) const;  ///< likewise `rank 2 on node17`
 
-  [[nodiscard]] mpi::Communicator& all() noexcept { return all_; }
-  [[nodiscard]] mpi::Communicator& on_node() noexcept { return placement_.node; }
+  [[nodiscard]] const std::shared_ptr<MpiFabric>& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] ChannelReserve& channels() noexcept { return channels_; }
+  [[nodiscard]] Assembly& all() noexcept { return all_; }
+  [[nodiscard]] Assembly& on_node() noexcept { return on_node_; }
   /// For MPI's own collectives, which it takes in one order on all ranks, whatever else goes over `all`. Empty until
   /// Links has made it.
   [[nodiscard]] mpi::Communicator& for_plain_mpi() noexcept { return plain_mpi_; }
@@ -64,11 +72,13 @@ class Members {
 
  private:
   std::shared_ptr<Engine> engine_;
+  std::shared_ptr<MpiFabric> fabric_;
   Ledger ledger_;
-  mpi::Communicator all_, plain_mpi_;
+  mpi::Communicator plain_mpi_;
   GroupLimits limits_;
   Placement placement_;
-  int rank_, size_;
+  ChannelReserve channels_;
+  Assembly all_, on_node_;
   std::vector<std::string> notes_;
 };
 

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace ronda {
+namespace {
+
+void add_bits(std::span<std::byte> mine, std::span<const std::byte> other) {
+  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] |= other[i];
+}
+
+}  // namespace
 
 Buffer NodeMemory::allocate(std::size_t bytes, Memory memory) {
   const bool plain = memory == Memory::per_rank || bytes == 0 || members_.topology().most_ranks_on_a_node == 1;
@@ -37,7 +44,7 @@ std::shared_ptr<SharedMemory> NodeMemory::take(std::size_t bytes, std::size_t ke
   return agreement_.together("taking shared memory", [&]() -> std::shared_ptr<SharedMemory> {
     auto outcome = SharedMemory::create(members_.on_node(), {bytes, keep_free, members_.limits().shared_memory, one});
     if (members_.all().all(outcome.memory != nullptr)) return outcome.memory;
-    const auto refusals = members_.all().allgather_texts(outcome.refusal);
+    const auto refusals = members_.all().gather_texts(outcome.refusal);
     const auto first = std::ranges::find_if(refusals, [](const auto& text) { return !text.empty(); });
     refusal = members_.topology().hosts[static_cast<std::size_t>(first - refusals.begin())] + ": " + *first;
     return nullptr;
@@ -64,11 +71,11 @@ std::vector<NodeMemory::Site> NodeMemory::locate(std::span<const Elements> tenso
     mine[i] = {allocation->number, static_cast<std::uint64_t>(tensors[i].data - segment)};
   }
   constexpr const char* what = "planning: where tensors lie";
-  const auto on_node = agreement_.together(what, [&] { return members_.on_node().allgather(mine); });
+  const auto on_node = agreement_.together(what, [&] { return members_.on_node().gather(mine); });
   // A bit of every number and of its inverse: both are 1 only where ranks have different numbers.
   std::vector<std::uint64_t> bits;
   for (const Place& one : mine) bits.insert(bits.end(), {one.allocation, ~one.allocation});
-  agreement_.together_in_mpi(what, [&] { members_.all().combine_bits(std::as_writable_bytes(std::span(bits))); });
+  agreement_.together(what, [&] { members_.all().merge(std::as_writable_bytes(std::span(bits)), add_bits); });
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (mine[i].allocation == 0 || (bits[2 * i] & bits[2 * i + 1]) != 0) sites[i].memory.reset();
     for (int rank = 0; rank < topology.ranks_on_node; ++rank)
@@ -110,7 +117,7 @@ NodeCopies NodeMemory::copies_of(const Elements& elements, const Site& site,
   if (site.memory == nullptr || barriers == nullptr) return copies;
   copies.data = places_of(site);
   copies.rank = members_.topology().rank_on_node;
-  copies.ranks = members_.ranks_on_this_node();
+  copies.ranks = *members_.on_node().ranks();
   copies.count = elements.count;
   copies.dtype = elements.dtype;
   for (int rank = 0; rank < members_.topology().ranks_on_node; ++rank)

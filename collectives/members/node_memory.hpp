@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <ronda/collectives/host/node/copies.hpp>
-#include <ronda/collectives/host/node/shared_memory.hpp>
+#include <ronda/collectives/members/shared_memory.hpp>
 #include <ronda/collectives/host/reduction.hpp>
 #include <ronda/collectives/members/agreement.hpp>
 #include <ronda/core/buffer.hpp>

@@ -3,22 +3,23 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/core_share.hpp>
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/members/assembly.hpp>
 
 namespace ronda {
 
-/// Where the ranks of a communicator sit, as an algorithm needs it.
+/// Where the ranks of a group run, as an algorithm needs it.
 struct Placement {
   Topology topology;
   std::vector<std::vector<int>> ranks_of_node;  ///< both in ascending order: nodes by their lowest rank
-  mpi::Communicator node;                       ///< the ranks of this one's node
 
-  /// Collective over `communicator`. Takes every `ranks_per_node` ranks of a host for a node of their own where it is
-  /// not 0. `oversubscribed` is left to the caller.
-  [[nodiscard]] static Placement of(const mpi::Communicator& communicator, int ranks_per_node);
+  /// @param ranks           of the group, in the world; this rank is one
+  /// @param ranks_per_node  makes a node of every so many ranks of a host; 0: a host is a node
+  /// `oversubscribed` is left to the caller.
+  [[nodiscard]] static Placement of(const Roster& world, const std::vector<int>& ranks, int ranks_per_node);
 };
 
-/// Looks at the affinity and the quotas of all ranks. Collective over `communicator`.
-[[nodiscard]] CoreShare share_cores(const mpi::Communicator& communicator);
+/// Looks at the affinity and the quotas of all ranks. Collective.
+/// @param host  those of `all` that share memory with this rank
+[[nodiscard]] CoreShare share_cores(Assembly& all, Assembly& host);
 
 }  // namespace ronda

@@ -6,6 +6,7 @@
 #include "support/rank_threads.hpp"
 #include "support/sanitizer.hpp"
 
+#include <ronda/collectives/fabric/channel.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/hierarchical.hpp>
 #include <ronda/collectives/host/algorithms/binomial_tree.hpp>
 #include <ronda/collectives/host/algorithms/exchange.hpp>
@@ -14,7 +15,6 @@
 #include <ronda/collectives/host/engine/planned_collective.hpp>
 #include <ronda/collectives/host/node/one_shot.hpp>
 #include <ronda/collectives/host/node/two_shot.hpp>
-#include <ronda/collectives/host/transport/tags.hpp>
 #include <ronda/collectives/host/transport/threads.hpp>
 #include <ronda/core/error.hpp>
 
@@ -26,6 +26,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -460,40 +461,37 @@ TEST_CASE("a failed message is reported where the ring waits for it, and the rin
   CHECK(reported == 2);
 }
 
-TEST_CASE("tags come round, but not those of a collective that lives on any rank") {
-  auto mine = std::make_shared<TagPool>(), other = std::make_shared<TagPool>();
-  const auto take = [](const std::shared_ptr<TagPool>& pool) {
-    const auto value = pool->take();
-    return value ? std::optional<Tag>(std::in_place, *value, pool) : std::nullopt;
+TEST_CASE("channels come round, except those in use on any rank") {
+  const auto mine = std::make_shared<FabricChannels>(), other = std::make_shared<FabricChannels>();
+  const auto merged = [&] {
+    FabricChannels::State state = mine->state();
+    const FabricChannels::State others = other->state();
+    FabricChannels::State::merge(std::as_writable_bytes(std::span(&state, 1)), std::as_bytes(std::span(&others, 1)));
+    return state;
   };
-  std::set<int> seen;
-  std::optional<Tag> here, there;  // collectives that one of the two has ended already
-  for (int i = 0; i < TagPool::all - TagPool::of_pairs; ++i) {
-    auto a = take(mine), b = take(other);
-    REQUIRE(a);
-    REQUIRE(b);
-    REQUIRE(a->value() == b->value());
-    REQUIRE(a->value() >= TagPool::of_pairs);
-    REQUIRE(a->value() < TagPool::all);
-    seen.insert(a->value());
-    if (i == 5) here.emplace(std::move(*a));
-    if (i == 7) there.emplace(std::move(*b));
+  const auto take = [&](std::size_t count) {
+    const FabricChannels::State state = merged();
+    auto here = mine->take(state, count), there = other->take(state, count);
+    REQUIRE(here.size() == there.size());
+    for (std::size_t i = 0; i < here.size(); ++i) REQUIRE(here[i].number() == there[i].number());
+    return std::pair(std::move(here), std::move(there));
+  };
+  std::vector<FabricChannel> kept;  // by collectives that one of the two ranks has destroyed already
+  std::set<std::uint32_t> kept_numbers;
+  {
+    auto [here, there] = take(10);
+    kept = {here[5], there[7]};
+    kept_numbers = {here[5].number(), there[7].number()};
   }
-  CHECK(seen.size() == TagPool::all - TagPool::of_pairs);
-  CHECK_FALSE(take(mine));
-  CHECK_FALSE(take(other));
-  const auto in_use = mine->in_use() | other->in_use();
-  CHECK(in_use.count() == 2);
-  for (const auto& pool : {mine, other}) pool->renew(in_use);
-  for (std::size_t i = 0; i < seen.size() - 2; ++i) {
-    const auto a = take(mine), b = take(other);
-    REQUIRE(a);
-    REQUIRE(b);
-    REQUIRE(a->value() == b->value());
-    REQUIRE(a->value() != here->value());
-    REQUIRE(a->value() != there->value());
-  }
-  CHECK_FALSE(take(mine));
+  CHECK(merged().in_use.count() == 2);
+  std::set<std::uint32_t> seen;
+  for (std::size_t taken = 10; taken < FabricChannels::most + 10; taken += 10)
+    for (const FabricChannel& channel : take(10).first) seen.insert(channel.number());
+  CHECK(seen.size() == FabricChannels::most - 2);
+  for (const std::uint32_t number : kept_numbers) CHECK(seen.count(number) == 0);
+  CHECK(take(FabricChannels::most).first.size() == FabricChannels::most - 2);
+  kept.clear();
+  CHECK(merged().in_use.none());
 }
 
 TEST_CASE("a collective whose preparation fails leaves nothing behind") {

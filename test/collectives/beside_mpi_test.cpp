@@ -43,6 +43,7 @@ AWAITED(Alltoall, (const void* a, int b, MPI_Datatype c, void* d, int e, MPI_Dat
         (a, b, c, d, e, f, g))
 AWAITED(Allreduce, (const void* a, void* b, int c, MPI_Datatype d, MPI_Op e, MPI_Comm f), (a, b, c, d, e, f))
 AWAITED(Comm_dup, (MPI_Comm a, MPI_Comm* b), (a, b))
+AWAITED(Comm_create_group, (MPI_Comm a, MPI_Group b, int c, MPI_Comm* d), (a, b, c, d))
 AWAITED(Comm_split, (MPI_Comm a, int b, int c, MPI_Comm* d), (a, b, c, d))
 AWAITED(Comm_split_type, (MPI_Comm a, int b, int c, MPI_Info d, MPI_Comm* e), (a, b, c, d, e))
 #undef AWAITED
@@ -61,6 +62,8 @@ void set_up(MPI_Comm communicator) {
   const Tensor tensor{std::span(values)};
   Communicator part = all.split(0, all.rank());
   part.allreduce(tensor);
+  Communicator others = all.split(all.rank() == 0 ? 0 : 1, all.rank());
+  others.plan(AllreduceSpec{{tensor}, ReduceOp::sum, AllreduceAlgorithm::mpi, "of some by MPI"})->start().wait();
   const Buffer memory = all.allocate(4096, Memory::node_shared);
   all.plan(AllreduceSpec{{tensor}, ReduceOp::sum, AllreduceAlgorithm::mpi, "by MPI"})->start().wait();
   const std::vector<std::size_t> counts(static_cast<std::size_t>(all.size()), 1);

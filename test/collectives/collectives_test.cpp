@@ -6,7 +6,7 @@
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/collectives/host/transport/tags.hpp>
+#include <ronda/collectives/fabric/channel.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
@@ -283,7 +283,7 @@ TEST_CASE("ranks that are told that others use their cores know it, where they w
   CHECK((test::world().communicator().topology().oversubscribed || test::world().size() == 1));
 }
 
-TEST_CASE("collectives that live for long keep their tags when those of others have come round") {
+TEST_CASE("collectives that live for long keep their channels when those of others have come round") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();
   if ((ranks > 2 && test::world().core_share().least < 1) || test::world().progress() == Progress::thread)
@@ -293,7 +293,7 @@ TEST_CASE("collectives that live for long keep their tags when those of others h
     return communicator.plan(AllreduceSpec{{tensor(values)}, ReduceOp::sum, AllreduceAlgorithm::ring, "test"});
   };
   const auto early = ring(first);
-  for (int i = 0; i < TagPool::all - TagPool::of_pairs - 1; ++i) communicator.allreduce(tensor(one));
+  for (std::size_t i = 0; i < FabricChannels::most; ++i) communicator.allreduce(tensor(one));
   const auto late = ring(second);
   std::ranges::fill(first, 1);
   std::ranges::fill(second, 2);

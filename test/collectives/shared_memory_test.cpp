@@ -122,7 +122,7 @@ TEST_CASE("tensors in shared memory for whose barriers there is no room go by me
   reduction->start().wait();
   CHECK(test::count_wrong<float>(data, communicator.size()) == 0);
 
-  reduction.reset();        // and its tags
+  reduction.reset();        // and its channels
   const auto by_messages =  // takes no such room
       communicator.plan(AllreduceSpec{spec.tensors, ReduceOp::sum, AllreduceAlgorithm::doubling, "test"});
   CHECK(communicator.take_notes().empty());

@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <mpi.h>
 
@@ -22,7 +23,7 @@ std::span<std::byte> bytes(int& number) { return std::as_writable_bytes(std::spa
 /// MPI numbers a request as one that it has freed.
 TEST_CASE("a message that has come stays with who waits for it, whoever else looks") {
   static_cast<void>(test::world());  // MPI
-  MpiTransport transport(MPI_COMM_SELF, 0, MpiTransport::up_to(1), Tag(1));
+  MpiTransport transport(MPI_COMM_SELF, 0, std::make_shared<const std::vector<int>>(1, 0), FabricChannel(1));
   int first = 7, second = 8, came = 0, later = 0;
   Request waits = transport.receive(0, bytes(came));
   Request sent = transport.send(0, bytes(first));
@@ -41,7 +42,7 @@ TEST_CASE("a message that has come stays with who waits for it, whoever else loo
 
 TEST_CASE("what was given up is open until MPI has done with it") {
   static_cast<void>(test::world());  // MPI
-  MpiTransport transport(MPI_COMM_SELF, 0, MpiTransport::up_to(1), Tag(1));
+  MpiTransport transport(MPI_COMM_SELF, 0, std::make_shared<const std::vector<int>>(1, 0), FabricChannel(1));
   int number = 7, came = 0;
   { const Request waits = transport.receive(0, bytes(came)), sent = transport.send(0, bytes(number)); }
   transport.take_back();

@@ -47,6 +47,7 @@ COUNTED(Allreduce, (const void* a, void* b, int c, MPI_Datatype d, MPI_Op e, MPI
 COUNTED(Iallreduce, (const void* a, void* b, int c, MPI_Datatype d, MPI_Op e, MPI_Comm f, MPI_Request* g),
         (a, b, c, d, e, f, g))
 COUNTED(Comm_dup, (MPI_Comm a, MPI_Comm* b), (a, b))
+COUNTED(Comm_create_group, (MPI_Comm a, MPI_Group b, int c, MPI_Comm* d), (a, b, c, d))
 COUNTED(Comm_split, (MPI_Comm a, int b, int c, MPI_Comm* d), (a, b, c, d))
 COUNTED(Comm_free, (MPI_Comm * a), (a))
 COUNTED(Comm_rank, (MPI_Comm a, int* b), (a, b))

@@ -20,12 +20,12 @@ constexpr double patience_with_receivers = 0.5;
 
 }  // namespace
 
-Engine::Engine(Progress progress, bool oversubscribed, std::shared_ptr<Recorder> recorder,
-               std::shared_ptr<Watchdog> watchdog)
-    : threaded_(progress == Progress::thread),
-      oversubscribed_(oversubscribed),
-      recorder_(std::move(recorder)),
-      watchdog_(std::move(watchdog)) {
+Engine::Engine(std::shared_ptr<Recorder> recorder, std::shared_ptr<Watchdog> watchdog)
+    : recorder_(std::move(recorder)), watchdog_(std::move(watchdog)) {}
+
+void Engine::settle(Progress progress, bool oversubscribed) {
+  oversubscribed_ = oversubscribed;
+  threaded_ = progress == Progress::thread;
   if (threaded_) thread_ = std::thread([this] { run_thread(); });
 }
 

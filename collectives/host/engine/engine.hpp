@@ -33,14 +33,17 @@ class PlannedCollective;
 /// ranks: nobody starts anything in it any more, and what ends afterwards fails.
 class Engine {
  public:
-  /// @param progress        inline_ or thread
-  /// @param oversubscribed  ranks share cores: give way early while waiting
-  /// @param recorder        is told how things move; null: nobody is
-  /// @param watchdog        says when what is in flight has waited long enough, and fails; null: it waits for ever
-  Engine(Progress progress, bool oversubscribed, std::shared_ptr<Recorder> recorder = nullptr,
-         std::shared_ptr<Watchdog> watchdog = nullptr);
+  /// Begins inline, as where ranks share cores.
+  /// @param recorder  records how collectives progress; null: nothing is recorded
+  /// @param watchdog  says when collectives in flight have waited long enough, and fail; null: they wait for ever
+  explicit Engine(std::shared_ptr<Recorder> recorder = nullptr, std::shared_ptr<Watchdog> watchdog = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
+
+  /// Called once at most, while nothing is in flight.
+  /// @param progress        inline_ or thread
+  /// @param oversubscribed  ranks share cores: a thread that waits gives its core away early
+  void settle(Progress progress, bool oversubscribed);
 
   /// Seconds that others are given to hear that a collective was given up, before what it has sent may go.
   static constexpr double hearing = 0.1;
@@ -148,7 +151,7 @@ class Engine {
   [[nodiscard]] MpiTurn::Lock take_turn_to_end() noexcept;
   [[nodiscard]] bool owns(const MpiTurn::Lock& turn) const noexcept { return turn.owns_lock() || !takes_turns(); }
 
-  const bool threaded_, oversubscribed_;
+  bool threaded_ = false, oversubscribed_ = true;
   const std::shared_ptr<Recorder> recorder_;
   const std::shared_ptr<Watchdog> watchdog_;
   unsigned looks_ = 0;    ///< in vain, since something moved

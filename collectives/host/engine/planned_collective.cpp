@@ -149,7 +149,7 @@ std::vector<int> PlannedCollective::missing() const {
   std::set<int> missing;
   for (const Task& task : tasks_)
     if (Awaitable* awaited = task.awaited())
-      for (const int rank : awaited->missing()) missing.insert(ledger_.world_rank(rank));
+      for (const int rank : awaited->missing()) missing.insert(rank);
   return {missing.begin(), missing.end()};
 }
 

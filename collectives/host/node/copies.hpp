@@ -18,7 +18,7 @@ struct NodeCopies {
 
   std::vector<std::byte*> data;  ///< by rank on the node
   int rank = 0;                  ///< this rank's place among them
-  std::vector<int> ranks;        ///< what they are called in the group
+  std::vector<int> ranks;        ///< what they are called in the world
   std::size_t count = 0;
   DType dtype = DType::float32;
   std::vector<BarrierLine*> lines;     ///< likewise: the first of `lines_a_rank`

@@ -147,7 +147,7 @@ LinkProbe::Seconds Calibration::agreed(int ring, const LinkProbe::Seconds& mine)
     LinkProbe::Seconds seconds;
   };
   const auto all = agreement_.together("measuring what messages cost", [&] {
-    return members_.all().allgather(Report{ring, mine});
+    return members_.all().gather(Report{ring, mine});
   });
   LinkProbe::Seconds agreed{};
   for (std::size_t group = 0; group < mine.size(); ++group) {
@@ -167,7 +167,7 @@ LinkProbe::Seconds Calibration::agreed(int ring, const LinkProbe::Seconds& mine)
 
 double Calibration::slowest(double mine) {
   return std::ranges::max(
-      agreement_.together("measuring what messages cost", [&] { return members_.all().allgather(mine); }));
+      agreement_.together("measuring what messages cost", [&] { return members_.all().gather(mine); }));
 }
 
 }  // namespace ronda

@@ -168,9 +168,9 @@ std::unique_ptr<Collective> HostBackend::planned_pair(Kind kind, const Tensor& t
   auto& sequence = sequences[peer];
   if (sequence == nullptr) sequence = std::make_shared<PairSequence>();
   const Elements elements = elements_of(tensor);
-  return links_.planned(std::make_unique<PairMessage>(links_.between_two(), Exchange::Message{peer, elements.bytes()},
-                                                      kind == Kind::send, sequence),
-                        "exchange", {kind, label, {}, elements.count, elements.dtype, ReduceOp::sum, peer});
+  return links_.planned(
+      std::make_unique<PairMessage>(links_, Exchange::Message{peer, elements.bytes()}, kind == Kind::send, sequence),
+      "exchange", {kind, label, {}, elements.count, elements.dtype, ReduceOp::sum, peer});
 }
 
 }  // namespace ronda

@@ -6,15 +6,21 @@
 
 namespace ronda {
 
-PairMessage::PairMessage(std::unique_ptr<MpiTransport> transport, const Exchange::Message& message, bool outgoing,
+PairMessage::PairMessage(const Links& links, const Exchange::Message& message, bool outgoing,
                          std::shared_ptr<PairSequence> sequence)
-    : transport_(*transport),
+    : PairMessage(links, links.between_two(), message, outgoing, std::move(sequence)) {}
+
+PairMessage::PairMessage(const Links& links, std::unique_ptr<FabricTransport> transport,
+                         const Exchange::Message& message, bool outgoing, std::shared_ptr<PairSequence> sequence)
+    : channels_(links.pair_channels()),
+      transport_(*transport),
       sequence_(std::move(sequence)),
       peer_(message.peer),
       receives_(!outgoing && !message.bytes.empty()),
       exchange_(std::move(transport), only(message, outgoing), only(message, !outgoing)) {}
 
 PairMessage::~PairMessage() {
+  if (holds_channel_) sequence_->in_flight.reset(place());
   if (started_ && receives_ && transport_.received() < exchange_.pieces()) take_back_number();
 }
 
@@ -26,12 +32,22 @@ Task PairMessage::run() {
   if (sequence_->broken) return refuse();
   number_ = sequence_->started++;
   started_ = true;
-  transport_.use(Tag(TagPool::of_message(number_)));
-  return exchange_.run();
+  transport_.use((*channels_)[place()]);
+  return pass();
+}
+
+Task PairMessage::pass() {
+  co_await turn_;
+  sequence_->in_flight.set(place());
+  holds_channel_ = true;
+  co_await exchange_.run();
+  sequence_->in_flight.reset(place());
+  holds_channel_ = false;
 }
 
 void PairMessage::prepare() {
   exchange_.prepare();
+  static_cast<void>(pass());
   static_cast<void>(refuse());
 }
 

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <limits>
+#include <numeric>
 
 namespace ronda::mpi {
 
@@ -63,9 +62,14 @@ Communicator Communicator::duplicate(MPI_Comm original) {
   return Communicator(copy);
 }
 
-Communicator Communicator::split(int color, int key) const {
+Communicator Communicator::of(const std::vector<int>& ranks) const {
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   MPI_Comm part = MPI_COMM_NULL;
-  check(MPI_Comm_split(live(), color, key, &part), "MPI_Comm_split");
+  check(MPI_Comm_group(live(), &all), "MPI_Comm_group");
+  check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+  check(MPI_Comm_create_group(handle_, some, 0, &part), "MPI_Comm_create_group");
+  MPI_Group_free(&some);
+  MPI_Group_free(&all);
   return Communicator(part);
 }
 
@@ -75,77 +79,23 @@ Communicator Communicator::split_by_node() const {
   return Communicator(node);
 }
 
-void Communicator::barrier() const {
-  if (gatherer_ != nullptr) return gatherer_->gather({}, {}, std::vector<std::size_t>(static_cast<std::size_t>(size_)));
-  check(MPI_Barrier(live()), "MPI_Barrier");
-}
-
-void Communicator::broadcast(std::span<std::byte> bytes, int root) const {
-  if (gatherer_ != nullptr) {
-    std::vector<std::size_t> of_rank(static_cast<std::size_t>(size_));
-    of_rank[static_cast<std::size_t>(root)] = bytes.size();
-    return gatherer_->gather(rank_ == root ? bytes : std::span<std::byte>(), bytes, of_rank);
-  }
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), largest_message));
-    check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, live()), "MPI_Bcast");
-    bytes = bytes.subspan(piece.size());
-  }
-}
-
-bool Communicator::all(bool mine) const {
-  const auto everybody = allgather(static_cast<char>(mine));
-  return std::ranges::all_of(everybody, [](char one) { return one != 0; });
-}
-
-void Communicator::allgather_bytes(const void* mine, void* all, std::size_t bytes) const {
-  if (bytes > largest_message) throw LogicError("too many bytes for one gathering of setting-up data");
-  const auto ranks = static_cast<std::size_t>(size_);
-  if (gatherer_ != nullptr)
-    return gatherer_->gather({static_cast<const std::byte*>(mine), bytes},
-                             {static_cast<std::byte*>(all), bytes * ranks}, std::vector<std::size_t>(ranks, bytes));
-  const int count = static_cast<int>(bytes);
-  check(MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, live()), "MPI_Allgather");
-}
-
-void Communicator::alltoall_bytes(const void* mine, void* all, std::size_t bytes) const {
-  const int count = static_cast<int>(bytes);
-  check(MPI_Alltoall(mine, count, MPI_BYTE, all, count, MPI_BYTE, live()), "MPI_Alltoall");
-}
-
-void Communicator::add(std::span<std::uint16_t> numbers) const {
-  check(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT16_T, MPI_SUM, live()),
-        "MPI_Allreduce");
-}
-
-void Communicator::combine_bits(std::span<std::byte> bits) const {
-  if (bits.size() > largest_message) throw LogicError("too many bytes for one combining of setting-up data");
-  check(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_BYTE, MPI_BOR, live()),
-        "MPI_Allreduce");
+std::vector<int> Communicator::allgather(int mine) const {
+  std::vector<int> all(static_cast<std::size_t>(size_));
+  check(MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, live()), "MPI_Allgather");
+  return all;
 }
 
 std::vector<std::string> Communicator::allgather_texts(std::string_view mine) const {
-  const auto lengths = allgather(static_cast<std::uint64_t>(mine.size()));
-  std::uint64_t total = 0;
-  std::vector<int> counts, offsets;
-  for (const std::uint64_t length : lengths) {
-    counts.push_back(static_cast<int>(length));
-    offsets.push_back(static_cast<int>(total));
-    total += length;
-    if (total > static_cast<std::uint64_t>(std::numeric_limits<int>::max()))  // every rank sees the same lengths
-      throw LogicError("the ranks' texts are longer than 2 GiB together; gather data as tensors");
-  }
-  std::string all(total, '\0');
-  if (gatherer_ != nullptr)
-    gatherer_->gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                      {lengths.begin(), lengths.end()});
-  else
-    check(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), counts.data(),
-                         offsets.data(), MPI_CHAR, live()),
-          "MPI_Allgatherv");
+  const std::vector<int> lengths = allgather(static_cast<int>(mine.size()));
+  std::vector<int> offsets(lengths.size());
+  std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
+  std::string all(static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
+  check(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), lengths.data(), offsets.data(),
+                       MPI_CHAR, live()),
+        "MPI_Allgatherv");
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank)
-    texts.push_back(all.substr(static_cast<std::size_t>(offsets[rank]), lengths[rank]));
+    texts.push_back(all.substr(static_cast<std::size_t>(offsets[rank]), static_cast<std::size_t>(lengths[rank])));
   return texts;
 }
 

@@ -26,10 +26,10 @@ MpiLifetime::~MpiLifetime() {
   if (recorder_ != nullptr) recorder_->end_last();
 }
 
-bool any_thread_may_call(const mpi::Communicator& communicator, bool is_ours_alone) {
+bool any_thread_may_call(bool is_ours_alone) {
   int level = MPI_THREAD_SINGLE;
   mpi::check(MPI_Query_thread(&level), "MPI_Query_thread");
-  return communicator.all(level >= (is_ours_alone ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE));
+  return level >= (is_ours_alone ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE);
 }
 
 }  // namespace ronda

@@ -25,8 +25,8 @@ class MpiLifetime {
   int exceptions_before_ = std::uncaught_exceptions();
 };
 
-/// Whether MPI allows calls by a thread of ours, on all ranks: one at a time is enough where nobody else calls it.
-/// Collective.
-[[nodiscard]] bool any_thread_may_call(const mpi::Communicator& communicator, bool is_ours_alone);
+/// Whether MPI allows calls by any thread of this process.
+/// @param is_ours_alone  the program itself does not call MPI, so MPI_THREAD_SERIALIZED is enough
+[[nodiscard]] bool any_thread_may_call(bool is_ours_alone);
 
 }  // namespace ronda

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <string>
 
 namespace ronda {
@@ -43,26 +42,20 @@ void require_length(const MPI_Status& status, std::size_t expected) {
 
 }  // namespace
 
-MpiTransport::Members MpiTransport::up_to(int ranks) {
-  std::vector<int> all(static_cast<std::size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return std::make_shared<const std::vector<int>>(std::move(all));
-}
-
-MpiTransport::MpiTransport(MPI_Comm communicator, int rank, Members members, Tag tag)
-    : communicator_(communicator), members_(std::move(members)), tag_(std::move(tag)) {
-  const auto self = std::find(members_->begin(), members_->end(), rank);
-  if (self == members_->end()) throw LogicError("a transport among ranks of which this one is none");
-  rank_ = static_cast<int>(self - members_->begin());
+MpiTransport::MpiTransport(MPI_Comm communicator, int rank, Ranks ranks, FabricChannel channel)
+    : communicator_(communicator), ranks_(std::move(ranks)), channel_(std::move(channel)) {
+  const auto self = std::ranges::find(*ranks_, rank);
+  if (self == ranks_->end()) throw LogicError("a transport among ranks of which this one is none");
+  rank_ = static_cast<int>(self - ranks_->begin());
   under_way_.reserve(usually_under_way);
 }
 
 Request MpiTransport::send(int to, std::span<const std::byte> message) {
   mpi::require_not_over();
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag_.value(),
-                       communicator_, &request),
-             "MPI_Isend");
+  mpi::check(
+      MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag(), communicator_, &request),
+      "MPI_Isend");
   under_way_.push_back({to_id(request), false});
   sent_bytes_ += message.size();
   return {*this, {to_id(request)}, to};
@@ -71,9 +64,9 @@ Request MpiTransport::send(int to, std::span<const std::byte> message) {
 Request MpiTransport::receive(int from, std::span<std::byte> message) {
   mpi::require_not_over();
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Irecv(message.data(), message_length(message.size()), MPI_BYTE, member(from), tag_.value(),
-                       communicator_, &request),
-             "MPI_Irecv");
+  mpi::check(
+      MPI_Irecv(message.data(), message_length(message.size()), MPI_BYTE, member(from), tag(), communicator_, &request),
+      "MPI_Irecv");
   under_way_.push_back({to_id(request), true});
   return {*this, {to_id(request), message.size()}, from};
 }

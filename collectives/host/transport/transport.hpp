@@ -26,7 +26,7 @@ class Transport : public Traffic {
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
 
-  /// What the ranks outside call rank `rank` of this transport.
+  /// What rank `rank` of this transport is called in the world.
   [[nodiscard]] virtual int global_rank(int rank) const noexcept { return rank; }
 
   /// Starts to send; the memory may be read, but not written, until the request is done.

@@ -26,6 +26,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -89,7 +90,10 @@ double ring_seconds(std::span<float> data, int ranks, std::size_t message_bytes)
   const mpi::Communicator communicator = mpi::Communicator::duplicate(MPI_COMM_WORLD);
   int rank = 0;
   MPI_Comm_rank(communicator.handle(), &rank);
-  Ring ring(std::make_unique<MpiTransport>(communicator.handle(), rank, MpiTransport::up_to(ranks), Tag(1)),
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  Ring ring(std::make_unique<MpiTransport>(communicator.handle(), rank,
+                                           std::make_shared<const std::vector<int>>(std::move(all)), FabricChannel(1)),
             {reinterpret_cast<std::byte*>(data.data()), data.size(), DType::float32}, {ReduceOp::sum, ranks},
             RingPart::allreduce, {}, message_bytes);
   ring.prepare();

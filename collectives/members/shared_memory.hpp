@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/members/assembly.hpp>
 
 namespace ronda {
 
@@ -31,7 +31,7 @@ class SharedMemory {
     std::string refusal;
   };
   /// Zeroed. Collective over `node`.
-  [[nodiscard]] static Outcome create(const mpi::Communicator& node, const Wish& wish);
+  [[nodiscard]] static Outcome create(Assembly& node, const Wish& wish);
 
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;

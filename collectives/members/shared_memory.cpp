@@ -1,4 +1,4 @@
-#include <ronda/collectives/host/node/shared_memory.hpp>
+#include <ronda/collectives/members/shared_memory.hpp>
 #include <ronda/collectives/host/node/touch_pages.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
@@ -82,7 +82,7 @@ std::string take_pages(const File& file, Range bytes) {
 
 }  // namespace
 
-SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const Wish& wish) {
+SharedMemory::Outcome SharedMemory::create(Assembly& node, const Wish& wish) {
   const int ranks = node.size(), rank = node.rank();
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t pages = (std::max<std::size_t>(wish.segment_bytes, 1) + page - 1) / page, stride = pages * page;
@@ -92,7 +92,7 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
   std::string name, refusal;
   File file;
   if (rank == 0) file = make_file(total, wish, name, refusal);
-  const std::string made = node.allgather_texts(refusal.empty() ? name : std::string())[0];
+  const std::string made = node.gather_texts(refusal.empty() ? name : std::string())[0];
   if (!made.empty() && rank != 0) {
     file = File(::shm_open(made.c_str(), O_RDWR, 0));
     if (!file.open()) refusal = reason("cannot open the first rank's file in");
@@ -109,7 +109,7 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
     memory.reset(new SharedMemory(wish.segment_bytes, stride, segments));
     refusal = memory->map(file.descriptor());
   }
-  for (const std::string& text : node.allgather_texts(refusal))
+  for (const std::string& text : node.gather_texts(refusal))
     if (!text.empty()) return {nullptr, text};
   touch_pages(memory->segment(rank));
   return {std::move(memory), {}};
