@@ -12,6 +12,8 @@
 
 namespace ronda {
 
+class Fabric;
+
 /// Who moves messages along. `inline_`: the computing thread, which polls between layers and in waits; MPI is asked for
 /// MPI_THREAD_FUNNELED. `thread`: a thread of its own; MPI_THREAD_SERIALIZED. `automatic`: a thread where ranks sit on
 /// several hosts and a core is free for it, inline otherwise.
@@ -45,7 +47,8 @@ struct WorldOptions {
   std::function<void(const Stall&)> on_stall = {};
 };
 
-/// All ranks of the job, and MPI itself. One object a process, made before everything else and destroyed after it.
+/// All ranks of the job, and what connects them, MPI in most jobs. One object a process, made before everything else
+/// and destroyed after it.
 class World {
  public:
   /// Initialises MPI; the destructor finalizes it (unless it runs because of an exception: then MPI is left as it is,
@@ -59,6 +62,9 @@ class World {
   /// with MPI of their own need its header.
   template <class MpiCommunicator>
   static World adopt(MpiCommunicator communicator, const WorldOptions& options = {});
+
+  /// Over another fabric than MPI.
+  explicit World(std::unique_ptr<Fabric> fabric, const WorldOptions& options = {});
 
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
@@ -97,8 +103,10 @@ class World {
   [[noreturn]] void abort(int status) noexcept;
 
  private:
+  struct Foundation;
   struct Impl;
-  explicit World(std::unique_ptr<Impl> impl);
+  [[nodiscard]] static Foundation over_mpi(int& argc, char**& argv, const WorldOptions& options);
+  World(Foundation foundation, const WorldOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

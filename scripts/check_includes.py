@@ -32,26 +32,27 @@ ROOMS["apps"] = list(ROOMS)
 FOLDERS = {
     "watch": [],
     "host": [],
+    "host/transport": ["host"],
     "fabric": ["host", "host/transport"],
-    "host/transport": ["host", "fabric", "watch"],
-    "host/engine": ["host", "host/transport", "watch"],
+    "host/engine": ["host", "host/transport", "fabric", "watch"],
     "host/node": ["host", "host/transport", "host/engine"],
     "host/algorithms": ["host", "host/transport", "host/engine", "host/node"],
     "host/algorithms/allreduce": ["host", "host/transport", "host/engine", "host/node", "host/algorithms"],
     "tuning": ["host", "host/algorithms"],
     "members": ["host", "fabric", "host/transport", "host/engine", "host/node", "host/algorithms", "watch"],
-    "host/planning": ["host", "host/transport", "host/engine", "host/node", "host/algorithms", "host/algorithms/allreduce",
-                      "tuning", "members"],
+    "host/planning": ["host", "fabric", "host/transport", "host/engine", "host/node", "host/algorithms",
+                      "host/algorithms/allreduce", "tuning", "members"],
     "nccl": ["host", "host/engine", "watch", "members"],
     "nccl/cuda": ["nccl"],
     "staged": ["host", "host/engine", "host/algorithms", "host/planning", "members", "nccl"],
+    "fabric/mpi": ["host", "fabric", "host/transport", "host/engine", "watch", "group"],
 }
 
 # What others may include of a room beside the headers at its root, which are public. Headers of a vendor's folder are for
 # the same vendor's folders (VENDORS).
 PRIVATE = {
     "apps/allreduce_bench": ["collectives/host/algorithms/", "collectives/tuning/"],  # measures each algorithm by itself
-    "apps/doctor": ["collectives/host/transport/mpi.hpp"],
+    "apps/doctor": ["collectives/fabric/mpi/mpi.hpp"],
     "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
     "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second interface to the same ranks
     # How what travels is compressed, and what rounding loses is kept.
@@ -63,7 +64,7 @@ PRIVATE = {
 # header: the folders (or files) in which it may be included
 VENDORS = {
     r"dnnl": ["layers/onednn"],
-    r"mpi\.h": ["collectives", "bindings/c", "apps/allreduce_bench", "apps/doctor"],  # compared with; described
+    r"mpi\.h": ["collectives/fabric/mpi", "collectives/mpi_world.hpp", "bindings/c", "apps/allreduce_bench"],
     r"cuda": ["core/cuda", "collectives/nccl/cuda", "layers/cudnn", "optim/cuda", "data/cuda"],
     r"(cublas|cudnn)": ["layers/cudnn"],
     r"nccl": ["collectives/nccl/cuda"],
@@ -79,6 +80,7 @@ VENDORS = {
 VENDORS[r"ronda/core/cuda/"] = VENDORS["cuda"]  # headers of ours that include a vendor's
 VENDORS[r"ronda/layers/cudnn/"] = VENDORS["(cublas|cudnn)"]
 VENDORS[r"ronda/collectives/nccl/cuda/"] = VENDORS["nccl"]
+VENDORS[r"ronda/collectives/fabric/mpi/"] = ["collectives/fabric/mpi", "apps/doctor"]
 VENDORS[r"ronda/data/hdf5/"] = VENDORS[r"hdf5\.h"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/fabric/mpi/mpi.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/device_context.hpp>

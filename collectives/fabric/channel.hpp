@@ -39,8 +39,8 @@ class FabricChannels : public std::enable_shared_from_this<FabricChannels> {
   static constexpr std::size_t most = 32768;  ///< MPI guarantees as many tags
 
   struct State {
-    std::uint64_t next = 1;    ///< the search begins at `next` % `most`; the world is founded on channel 0
-    std::bitset<most> in_use;  ///< by number
+    std::uint64_t next = 1;       ///< the search begins at `next` % `most`
+    std::bitset<most> in_use{1};  ///< by number; the first is the world's own, for its beginning and end
 
     /// What is in use on either of two processes. Both spans hold a State.
     static void merge(std::span<std::byte> mine, std::span<const std::byte> other) noexcept;

@@ -10,9 +10,8 @@
 
 namespace ronda {
 
-Communicator::Group::Group(Assembly& founding, std::shared_ptr<MpiFabric> fabric, const GroupLimits& limits,
-                           Ledger ledger)
-    : members_(std::make_shared<Members>(founding, std::move(fabric), limits, std::move(ledger))),
+Communicator::Group::Group(Assembly& founding, const GroupLimits& limits, Ledger ledger)
+    : members_(std::make_shared<Members>(founding, limits, std::move(ledger))),
       agreement_(*members_),
       links_(members_, agreement_),
       memory_(*members_, agreement_),
@@ -131,7 +130,7 @@ std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int k
     const Ledger& ledger = members_->ledger();
     const Hash identity = Hash().add(ledger.group).add(ledger.number).add(static_cast<std::uint64_t>(color));
     Assembly founding = members_->all().of(world_ranks);
-    return std::make_shared<Group>(founding, members_->fabric(), members_->limits(),
+    return std::make_shared<Group>(founding, members_->limits(),
                                    Ledger{ledger.recorder, identity.value(), 0, *world_ranks});
   });
   part->host_.allreduces().inherit(host_.allreduces().known_costs());

@@ -20,7 +20,7 @@ namespace ronda {
 class Communicator::Group {
  public:
   /// Collective over the ranks of `founding`: no other rank takes part.
-  Group(Assembly& founding, std::shared_ptr<MpiFabric> fabric, const GroupLimits& limits, Ledger ledger);
+  Group(Assembly& founding, const GroupLimits& limits, Ledger ledger);
   Group(const Group&) = delete;
 
   /// Not collective.

@@ -44,6 +44,8 @@ Shared agree_on_shared(Assembly& all) {
 
 }  // namespace
 
+std::string name_apart() { return std::to_string(::getpid()) + "-" + std::to_string(std::random_device()()); }
+
 Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const std::string& apart) {
   Watched watched;
   const fs::path wanted = wanted_folder(options);
@@ -77,7 +79,7 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
 
 void Watched::introduce(Assembly& all, Assembly& host) const {
   const Shared shared = agree_on_shared(all);
-  const HostNames& hosts = all.fabric()->roster().hosts;
+  const HostNames& hosts = all.engine()->fabric().roster().hosts;
   const std::vector<int>& here = *host.ranks();
   std::unique_ptr<SideChannel> channel;
   std::string address;
@@ -87,7 +89,7 @@ void Watched::introduce(Assembly& all, Assembly& host) const {
   } catch (const ResourceError&) {  // then its silence tells
   }
   const auto addresses = all.gather_texts(address);
-  std::vector<int> lowest_of_host = all.fabric()->roster().neighbour;
+  std::vector<int> lowest_of_host = all.engine()->fabric().roster().neighbour;
   if (channel != nullptr) channel->meet(all.rank(), shared.key, std::move(lowest_of_host), addresses);
   const fs::path own = recorder == nullptr ? fs::path() : fs::absolute(recorder->path());
   const auto records = host.gather_texts(own.string());

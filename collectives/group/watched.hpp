@@ -29,4 +29,7 @@ struct Watched {
   void introduce(Assembly& all, Assembly& host) const;
 };
 
+/// For the records of a world that is not the process's only one: their ranks have the same numbers.
+[[nodiscard]] std::string name_apart();
+
 }  // namespace ronda

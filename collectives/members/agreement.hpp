@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <ronda/collectives/host/transport/mpi_turn.hpp>
 #include <ronda/collectives/members/carried_error.hpp>
 #include <ronda/collectives/members/members.hpp>
 
@@ -71,17 +70,6 @@ class Agreement {
     members_.all().at(what);
     members_.on_node().at(what);
     return work();
-  }
-  /// Likewise, for calls of MPI that wait for the group's ranks: these have come by then, and no other world of theirs
-  /// waits inside MPI, so that none waits long.
-  template <class Work>
-  auto together_in_mpi(std::string_view what, Work&& work) {
-    return together(what, [&] {
-      members_.all().barrier();
-      const auto reservation = MpiTurn::of_process().reserve(members_.limits().priority,
-                                                             [&](bool mine) { return members_.all().all(mine); });
-      return members_.engine()->inside_mpi(std::forward<Work>(work));
-    });
   }
 
  private:

@@ -32,15 +32,14 @@ std::vector<std::span<std::byte>> values_of(std::span<std::byte> bytes, std::siz
 
 }  // namespace
 
-Assembly::Assembly(std::shared_ptr<Engine> engine, std::shared_ptr<Fabric> fabric, Ranks ranks, FabricChannel channel)
+Assembly::Assembly(std::shared_ptr<Engine> engine, Ranks ranks, FabricChannel channel)
     : engine_(std::move(engine)),
-      fabric_(std::move(fabric)),
       ranks_(std::move(ranks)),
       channel_(std::move(channel)),
-      rank_(static_cast<int>(std::ranges::find(*ranks_, fabric_->roster().self) - ranks_->begin())) {}
+      rank_(static_cast<int>(std::ranges::find(*ranks_, engine_->fabric().roster().self) - ranks_->begin())) {}
 
 Assembly Assembly::of(Ranks some) const {
-  Assembly part(engine_, fabric_, std::move(some), channel_);
+  Assembly part(engine_, std::move(some), channel_);
   part.place_ = place_;
   return part;
 }

@@ -24,7 +24,7 @@ class Assembly {
   /// Not collective.
   /// @param ranks    of the world, the same list on all of them; this rank is one
   /// @param channel  see Fabric::open
-  Assembly(std::shared_ptr<Engine> engine, std::shared_ptr<Fabric> fabric, Ranks ranks, FabricChannel channel);
+  Assembly(std::shared_ptr<Engine> engine, Ranks ranks, FabricChannel channel);
 
   /// Some of these ranks, on the same channel: the two are used one after the other. Not collective.
   [[nodiscard]] Assembly of(Ranks some) const;
@@ -32,7 +32,6 @@ class Assembly {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks_->size()); }
   [[nodiscard]] const Ranks& ranks() const noexcept { return ranks_; }  ///< of the world
-  [[nodiscard]] const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
   [[nodiscard]] const std::shared_ptr<Engine>& engine() const noexcept { return engine_; }
 
   /// Names the place of the program for the calls that follow; ranks at different places get a CommunicationError. Not
@@ -75,12 +74,11 @@ class Assembly {
   /// @param bytes  by rank: `mine` has this rank's number, `all` their sum; the same on all ranks
   void gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, const std::vector<std::size_t>& bytes);
   void exchange(std::span<std::byte> mine, std::span<std::byte> all, std::size_t value_bytes);
-  [[nodiscard]] std::unique_ptr<Transport> open() { return fabric_->open(ranks_, channel_); }
+  [[nodiscard]] std::unique_ptr<Transport> open() { return engine_->fabric().open(ranks_, channel_); }
   /// Keeps the algorithm, which has run.
   [[nodiscard]] std::unique_ptr<Collective> done(std::unique_ptr<Algorithm> algorithm);
 
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<Fabric> fabric_;
   Ranks ranks_;
   FabricChannel channel_;
   int rank_;

@@ -1,5 +1,6 @@
 #include <ronda/collectives/members/links.hpp>
 
+#include <string>
 #include <utility>
 
 namespace ronda {
@@ -12,7 +13,7 @@ Links::Links(std::shared_ptr<Members> members, Agreement& agreement)
 }
 
 std::unique_ptr<Transport> Links::across_all() {
-  return members_->fabric()->open(members_->all().ranks(), next_channel());
+  return members_->fabric().open(members_->all().ranks(), next_channel());
 }
 
 std::unique_ptr<Transport> Links::across_nodes() {
@@ -25,11 +26,11 @@ std::unique_ptr<Transport> Links::across_nodes() {
 std::unique_ptr<Transport> Links::across(const std::vector<int>& ranks) { return between(ranks, next_channel()); }
 
 std::unique_ptr<FabricTransport> Links::between_two() const {
-  return members_->fabric()->open(members_->all().ranks(), pair_channels_->front());
+  return members_->fabric().open(members_->all().ranks(), pair_channels_->front());
 }
 
 std::unique_ptr<Transport> Links::between(const std::vector<int>& ranks, FabricChannel channel) const {
-  return members_->fabric()->open(members_->world_ranks(ranks), std::move(channel));
+  return members_->fabric().open(members_->world_ranks(ranks), std::move(channel));
 }
 
 std::vector<int> Links::owners_of_slice(int slice) const {
@@ -39,12 +40,17 @@ std::vector<int> Links::owners_of_slice(int slice) const {
   return owners;
 }
 
-const mpi::Communicator& Links::plain_mpi() {
-  mpi::Communicator& plain = members_->for_plain_mpi();
-  if (plain.size() == 0)
-    plain = agreement_.together_in_mpi("asking MPI for a communicator",
-                                       [&] { return members_->fabric()->communicator_of(*members_->all().ranks()); });
-  return plain;
+FabricAllreduces& Links::fabric_allreduces() {
+  auto& own = members_->fabric_allreduces();
+  if (own == nullptr)
+    own = agreement_.together("asking the fabric for its allreduce", [&] {
+      Assembly& all = members_->all();
+      all.barrier();
+      return members_->fabric().own_allreduces(all.ranks(), [&](bool mine) { return all.all(mine); });
+    });
+  if (own == nullptr)
+    throw InputError(".allreduce = mpi: this world is over " + std::string(members_->fabric().name()) + ", not MPI");
+  return *own;
 }
 
 std::unique_ptr<PlannedCollective> Links::planned(std::vector<std::unique_ptr<Algorithm>> algorithms,

@@ -33,8 +33,8 @@ class Links {
   [[nodiscard]] const std::shared_ptr<const PairChannels>& pair_channels() const noexcept { return pair_channels_; }
   /// The ranks that have the number `slice` on their nodes, by node; nobody where a node has not so many.
   [[nodiscard]] std::vector<int> owners_of_slice(int slice) const;
-  /// For MPI's own collectives. Collective.
-  [[nodiscard]] const mpi::Communicator& plain_mpi();
+  /// Of the fabric, if it has some: throws InputError, on all ranks, if not. Collective.
+  [[nodiscard]] FabricAllreduces& fabric_allreduces();
 
   /// What `make` makes. Where it throws on any rank all throw that, and take the same channels from then on.
   /// Collective.

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -8,7 +7,6 @@
 #include <vector>
 
 #include <ronda/collectives/host/engine/engine.hpp>
-#include <ronda/collectives/host/transport/mpi_fabric.hpp>
 #include <ronda/collectives/members/assembly.hpp>
 #include <ronda/collectives/members/channel_reserve.hpp>
 #include <ronda/collectives/members/placement.hpp>
@@ -16,18 +14,14 @@
 
 namespace ronda {
 
-class MpiOperations;
-
 /// What a world decides for all groups in it.
 struct GroupLimits {
-  std::shared_ptr<const MpiOperations> mpi_operations;
   std::shared_ptr<FabricChannels> channels;
   int ranks_per_node = 0;  ///< see WorldOptions
   std::size_t shared_memory = std::numeric_limits<std::size_t>::max();
   bool oversubscribed = false;
-  bool any_thread = false;  ///< MPI may be called by any thread, one at a time; the same on all ranks
+  bool any_thread = false;  ///< any thread may communicate, one at a time; the same on all ranks
   int world_size = 1;
-  std::uint64_t priority = 0;  ///< of this world before others of the same processes: see MpiTurn::reserve
 };
 
 /// The ranks of a group: where they run, how they exchange small values, their names, and how their collectives are
@@ -36,9 +30,8 @@ struct GroupLimits {
 class Members {
  public:
   /// Collective over the ranks of `founding`: no other rank takes part.
-  Members(Assembly& founding, std::shared_ptr<MpiFabric> fabric, const GroupLimits& limits, Ledger ledger);
+  Members(Assembly& founding, const GroupLimits& limits, Ledger ledger);
   Members(const Members&) = delete;
-  ~Members();  ///< not collective
 
   [[nodiscard]] int rank() const noexcept { return all_.rank(); }
   [[nodiscard]] int size() const noexcept { return all_.size(); }
@@ -55,13 +48,12 @@ class Members {
   [[nodiscard]] std::string number_of_rank(std::size_t rank) const;
   [[nodiscard]] std::string name_of_rank(std::size_t rank) const;  ///< likewise `rank 2 on node17`
 
-  [[nodiscard]] const std::shared_ptr<MpiFabric>& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] Fabric& fabric() const noexcept { return engine_->fabric(); }
   [[nodiscard]] ChannelReserve& channels() noexcept { return channels_; }
   [[nodiscard]] Assembly& all() noexcept { return all_; }
   [[nodiscard]] Assembly& on_node() noexcept { return on_node_; }
-  /// For MPI's own collectives, which it takes in one order on all ranks, whatever else goes over `all`. Empty until
-  /// Links has made it.
-  [[nodiscard]] mpi::Communicator& for_plain_mpi() noexcept { return plain_mpi_; }
+  /// Null until Links has made it.
+  [[nodiscard]] std::unique_ptr<FabricAllreduces>& fabric_allreduces() noexcept { return fabric_allreduces_; }
   [[nodiscard]] const std::shared_ptr<Engine>& engine() const noexcept { return engine_; }
   [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
   [[nodiscard]] const GroupLimits& limits() const noexcept { return limits_; }
@@ -72,13 +64,12 @@ class Members {
 
  private:
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<MpiFabric> fabric_;
   Ledger ledger_;
-  mpi::Communicator plain_mpi_;
   GroupLimits limits_;
   Placement placement_;
   ChannelReserve channels_;
   Assembly all_, on_node_;
+  std::unique_ptr<FabricAllreduces> fabric_allreduces_;
   std::vector<std::string> notes_;
 };
 

@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-#include <ronda/collectives/host/transport/mpi_transport.hpp>
+#include <ronda/collectives/fabric/mpi/mpi_transport.hpp>
 
 #include "support/catch.hpp"
 #include "support/ranks.hpp"

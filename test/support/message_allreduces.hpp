@@ -24,7 +24,7 @@ inline std::unique_ptr<Algorithm> make(const AllreduceRow& row, std::unique_ptr<
                    .copies = {},
                    .across_all = [&] { return std::move(transport); },
                    .across_nodes = {},
-                   .plain_mpi = {}});
+                   .by_fabric = {}});
 }
 
 }  // namespace ronda::test

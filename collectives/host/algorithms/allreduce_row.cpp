@@ -9,7 +9,7 @@ const AllreduceRow* find_row(AllreduceAlgorithm algorithm) noexcept {
 }
 
 std::string refuse_more_than_one_message(const AllreduceTask& task, const Topology& /*topology*/) {
-  if (task.bytes <= one_message) return {};
+  if (task.bytes <= longest_message) return {};
   return "the allreduce '" + std::string(name_of(task.wanted)) + "' takes 1 GiB at most, not " +
          std::to_string(task.bytes) + " bytes; take ring or auto";
 }

@@ -33,10 +33,10 @@ struct AllreduceParts {
   Wire wire;
   NodeCopies copies;  ///< for algorithms in node memory
   int slices = 1;     ///< ranks of the node that has fewest
-  // Each call takes a tag on all ranks, so all ranks make the same calls.
+  // Each call takes a channel on all ranks, so all ranks make the same calls.
   std::function<std::unique_ptr<Transport>()> across_all;    ///< between all ranks
   std::function<std::unique_ptr<Transport>()> across_nodes;  ///< see Links::across_nodes
-  std::function<std::unique_ptr<Algorithm>()> plain_mpi;     ///< MPI's own allreduce
+  std::function<std::unique_ptr<Algorithm>()> by_fabric;     ///< the fabric's own allreduce
 };
 
 /// What an algorithm reduces by.
@@ -81,8 +81,6 @@ struct AllreduceRow {
 
 // For refusals.
 
-/// The largest message. Algorithms that send all of the data at once refuse more.
-inline constexpr std::size_t one_message = std::size_t{1} << 30;
 [[nodiscard]] std::string refuse_more_than_one_message(const AllreduceTask& task, const Topology& topology);
 [[nodiscard]] std::string refuse_private_memory(const AllreduceTask& task, const Topology& topology);
 /// Whether nodes are of no use to `auto`: there is one, or each has one rank.

@@ -2,13 +2,14 @@
 #include <ronda/collectives/host/algorithms/link_probe.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace ronda {
 
 LinkProbe::LinkProbe(std::unique_ptr<Transport> transport, Pattern pattern, std::size_t largest_bytes,
-                     double (*clock)())
+                     std::function<double()> clock)
     : transport_(std::move(transport)),
-      clock_(clock),
+      clock_(std::move(clock)),
       lanes_(pattern == Pattern::flow ? Ring::most_lanes : 1),
       outbox_(Buffer::host(lanes_ * largest_bytes)),
       inbox_(Buffer::host(lanes_ * largest_bytes)) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include <ronda/collectives/host/algorithms/ring.hpp>
@@ -19,7 +20,8 @@ class LinkProbe final : public Algorithm {
   };
 
   /// @param clock  seconds; a simulator has a clock of its own
-  LinkProbe(std::unique_ptr<Transport> transport, Pattern pattern, std::size_t largest_bytes, double (*clock)());
+  LinkProbe(std::unique_ptr<Transport> transport, Pattern pattern, std::size_t largest_bytes,
+            std::function<double()> clock);
 
   /// What the next run measures: `repetitions` of as many messages as are under way at a time, of `bytes` each, after
   /// `uncounted` others, which bring the ranks together and open TCP's windows; one at least. The same on all ranks.
@@ -37,7 +39,7 @@ class LinkProbe final : public Algorithm {
   void start(std::size_t lane);
 
   std::unique_ptr<Transport> transport_;
-  double (*clock_)();
+  std::function<double()> clock_;
   std::size_t lanes_;
   int to_, from_;
   std::size_t bytes_ = 0;

@@ -20,8 +20,11 @@ constexpr double patience_with_receivers = 0.5;
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<Recorder> recorder, std::shared_ptr<Watchdog> watchdog)
-    : recorder_(std::move(recorder)), watchdog_(std::move(watchdog)) {}
+Engine::Engine(std::shared_ptr<Fabric> fabric, std::shared_ptr<Recorder> recorder, std::shared_ptr<Watchdog> watchdog)
+    : fabric_(std::move(fabric)),
+      recorder_(std::move(recorder)),
+      watchdog_(std::move(watchdog)),
+      turn_(fabric_->turn()) {}
 
 void Engine::settle(Progress progress, bool oversubscribed) {
   oversubscribed_ = oversubscribed;
@@ -31,8 +34,11 @@ void Engine::settle(Progress progress, bool oversubscribed) {
 
 Engine::~Engine() {
   stop();
-  static_cast<void>(in_turn([this] { sweep(); }));
-  for (auto& algorithm : withdrawn_) static_cast<void>(algorithm.release());  // MPI goes on using their memory
+  {
+    const Turn::Lock turn = take_turn_to_end();
+    if (owns(turn)) sweep();
+  }
+  for (auto& algorithm : withdrawn_) static_cast<void>(algorithm.release());  // the fabric still uses their memory
 }
 
 void Engine::stop() noexcept {
@@ -192,17 +198,17 @@ void Engine::give_up_all(const std::string& reason) noexcept {
     operation->give_up(std::make_exception_ptr(CommunicationError(reason)));
 }
 
-/// For who ends something. Some thread may stand still inside MPI; then the process ends soon, and must not hang here,
-/// once for each thing that ends, before it has said why.
-MpiTurn::Lock Engine::take_turn_to_end() noexcept {
+/// For who ends something. Some thread may stand still inside the fabric; then the process ends soon, and must not hang
+/// here, once for each thing that ends, before it has said why.
+Turn::Lock Engine::take_turn_to_end() noexcept {
   if (!takes_turns()) return {};
-  auto turn = turn_.take_within(std::chrono::milliseconds(stands_in_mpi_.load() ? 0 : 1000));
-  stands_in_mpi_.store(!turn.owns_lock());
+  auto turn = turn_.take_within(std::chrono::milliseconds(stands_in_fabric_.load() ? 0 : 1000));
+  stands_in_fabric_.store(!turn.owns_lock());
   return turn;
 }
 
 bool Engine::withdraw(PlannedCollective& operation) noexcept {
-  const MpiTurn::Lock turn = take_turn_to_end();
+  const Turn::Lock turn = take_turn_to_end();
   if (!owns(turn)) return false;
   {
     const std::lock_guard door(door_);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <ronda/collectives/host/engine/algorithm.hpp>
-#include <ronda/collectives/host/transport/mpi_turn.hpp>
+#include <ronda/collectives/fabric/fabric.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/collectives/world.hpp>
 #include <ronda/core/function_ref.hpp>
@@ -20,11 +20,11 @@ namespace ronda {
 class Backoff;
 class PlannedCollective;
 
-/// Moves the collectives of a world along: the one place that talks to MPI in the step. Either whoever waits or polls
-/// does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight. Engines of
-/// several worlds take turns (MpiTurn).
+/// Moves the collectives of a world along: the one place that calls the fabric in the step. Either the thread that
+/// waits or polls does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
+/// Engines of several worlds over MPI take turns (Turn).
 ///
-/// Operations are moved in the order in which they were submitted, and none waits inside MPI: so whatever waits can be
+/// Operations are moved in the order in which they were submitted, and none waits inside the fabric: so a wait can be
 /// given up.
 ///
 /// What is *given up* (the watchdog says so, a message failed, its owner destroys it) leaves nothing behind. Receives
@@ -36,7 +36,8 @@ class Engine {
   /// Begins inline, as where ranks share cores.
   /// @param recorder  records how collectives progress; null: nothing is recorded
   /// @param watchdog  says when collectives in flight have waited long enough, and fail; null: they wait for ever
-  explicit Engine(std::shared_ptr<Recorder> recorder = nullptr, std::shared_ptr<Watchdog> watchdog = nullptr);
+  explicit Engine(std::shared_ptr<Fabric> fabric, std::shared_ptr<Recorder> recorder = nullptr,
+                  std::shared_ptr<Watchdog> watchdog = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -50,13 +51,14 @@ class Engine {
   /// Seconds that a message which has begun to come is waited for: who sends it was there.
   [[nodiscard]] double patience_with_senders() const noexcept;
 
+  [[nodiscard]] Fabric& fabric() const noexcept { return *fabric_; }
   [[nodiscard]] Progress progress() const noexcept { return threaded_ ? Progress::thread : Progress::inline_; }
 
   /// Of communication, in seconds; 0: none.
   [[nodiscard]] double timeout() const noexcept { return watchdog_ == nullptr ? 0 : watchdog_->timeout(); }
   [[nodiscard]] const std::shared_ptr<Watchdog>& watchdog() const noexcept { return watchdog_; }
 
-  /// Ends the thread, so that MPI can be finalized. What is in flight is left as it is.
+  /// Ends the thread, so that the fabric can be closed. What is in flight is left as it is.
   void stop() noexcept;
 
   /// Gives the thread up instead, where it may stand still in MPI for ever; this object must not be destroyed then.
@@ -90,13 +92,6 @@ class Engine {
   /// longer. False where some thread stands still inside MPI and may be using it: then it must stay where it is for
   /// good.
   [[nodiscard]] bool withdraw(PlannedCollective& operation) noexcept;
-  /// Runs `work`, which may free what is MPI's, while nobody else calls MPI; false where somebody stands still in it.
-  template <class Work>
-  [[nodiscard]] bool in_turn(Work&& work) noexcept {
-    const auto turn = take_turn_to_end();
-    if (owns(turn)) work();
-    return owns(turn);
-  }
   /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to
   /// do.
   bool poll();
@@ -104,15 +99,6 @@ class Engine {
   void wait(const PlannedCollective& operation, std::uint64_t ticket);
   /// Returns when `done`, which is asked again each time that something may have ended; it may start operations.
   void wait_until(FunctionRef<bool()> done);
-
-  /// Runs `work`, which waits for other ranks inside MPI. Below MPI_THREAD_MULTIPLE no other thread can call MPI
-  /// meanwhile, so all these ranks must have arrived before.
-  template <class Work>
-  auto inside_mpi(Work&& work) {
-    const auto turn = takes_turns() ? turn_.take_to_wait() : MpiTurn::Lock();
-    const InsideMpi inside(recorder_.get());
-    return work();
-  }
 
  private:
   /// Operations one after the other, linked through themselves, so that none is ever allocated.
@@ -147,11 +133,12 @@ class Engine {
   [[noreturn]] static void throw_claimed();
 
   [[nodiscard]] bool takes_turns() const noexcept { return threaded_ || turn_.shared(); }
-  [[nodiscard]] MpiTurn::Lock take_turn() { return takes_turns() ? turn_.take() : MpiTurn::Lock(); }
-  [[nodiscard]] MpiTurn::Lock take_turn_to_end() noexcept;
-  [[nodiscard]] bool owns(const MpiTurn::Lock& turn) const noexcept { return turn.owns_lock() || !takes_turns(); }
+  [[nodiscard]] Turn::Lock take_turn() { return takes_turns() ? turn_.take() : Turn::Lock(); }
+  [[nodiscard]] Turn::Lock take_turn_to_end() noexcept;
+  [[nodiscard]] bool owns(const Turn::Lock& turn) const noexcept { return turn.owns_lock() || !takes_turns(); }
 
   bool threaded_ = false, oversubscribed_ = true;
+  const std::shared_ptr<Fabric> fabric_;
   const std::shared_ptr<Recorder> recorder_;
   const std::shared_ptr<Watchdog> watchdog_;
   unsigned looks_ = 0;    ///< in vain, since something moved
@@ -159,22 +146,22 @@ class Engine {
   std::atomic<bool> claimed_{false};
   std::atomic<bool> broken_{false};  ///< this rank has left something behind that others must not take
 
-  MpiTurn& turn_ = MpiTurn::of_process();  ///< guards MPI, `running_` and `withdrawn_`
-  const MpiTurn::User user_{};
+  Turn& turn_;  ///< guards the fabric, `running_` and `withdrawn_`
+  const Turn::User user_{turn_};
   Queue running_;
-  std::vector<std::unique_ptr<Algorithm>> withdrawn_;  ///< MPI uses their memory
+  std::vector<std::unique_ptr<Algorithm>> withdrawn_;  ///< the fabric uses their memory
 
   std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
   std::condition_variable wake_;
   Queue submitted_;
   bool stopping_ = false;
 
-  std::atomic<std::size_t> in_flight_{0};     ///< where a thread moves them
-  std::atomic<std::uint32_t> ended_runs_{0};  ///< wraps around; what waits for a run of the thread's wakes up by it
-  std::atomic<bool> stands_in_mpi_{false};    ///< the turn was once waited for in vain
-  std::atomic<std::thread::id> owner_{};      ///< where it is claimed
-  std::string why_broken_;                    ///< written once, before `broken_`
-  std::thread thread_;                        ///< last: it uses all of the above
+  std::atomic<std::size_t> in_flight_{0};      ///< where a thread moves them
+  std::atomic<std::uint32_t> ended_runs_{0};   ///< wraps around; what waits for a run of the thread's wakes up by it
+  std::atomic<bool> stands_in_fabric_{false};  ///< the turn was once waited for in vain
+  std::atomic<std::thread::id> owner_{};       ///< where it is claimed
+  std::string why_broken_;                     ///< written once, before `broken_`
+  std::thread thread_;                         ///< last: it uses all of the above
 };
 
 }  // namespace ronda

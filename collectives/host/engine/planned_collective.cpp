@@ -1,5 +1,4 @@
 #include <ronda/collectives/host/engine/planned_collective.hpp>
-#include <ronda/collectives/host/transport/mpi.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
@@ -85,7 +84,7 @@ bool PlannedCollective::advance() noexcept {
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;
-    if (std::exchange(waiting_for_ready_, false) && timed()) began_ = mpi::seconds();
+    if (std::exchange(waiting_for_ready_, false) && timed()) began_ = engine_->fabric().seconds();
     for (std::size_t i = 0; i < tasks_.size();) {
       moved |=
           DenormalScope::in_flushing_scope() == flushes_denormals_ ? tasks_[i].advance() : advance_in_scope(tasks_[i]);
@@ -162,7 +161,7 @@ CollectiveTimes PlannedCollective::times() const noexcept {
 
 void PlannedCollective::announce() noexcept {
   if (timed()) {
-    times_.total += mpi::seconds() - began_;
+    times_.total += engine_->fabric().seconds() - began_;
     ++times_.runs;
   }
   ledger_.end(record_, failure_ ? Outcome::failed : Outcome::done);

@@ -1,4 +1,3 @@
-#include <ronda/collectives/host/algorithms/allreduce/mpi.hpp>
 #include <ronda/collectives/host/algorithms/wide_mean.hpp>
 #include <ronda/collectives/host/planning/allreduce_planner.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
@@ -139,9 +138,7 @@ std::vector<AllreduceChoice> AllreducePlanner::choose(const AllreduceSpec& spec,
 std::unique_ptr<Algorithm> AllreducePlanner::make_algorithm(AllreduceAlgorithm algorithm, const Reduction& reduction,
                                                             const Elements& elements, NodeCopies copies,
                                                             const Wire& wire) {
-  const auto plain_mpi = [&] {
-    return std::make_unique<PlainMpi>(links_.plain_mpi(), *members_.limits().mpi_operations, elements, reduction);
-  };
+  const auto by_fabric = [&] { return links_.fabric_allreduces().make(elements, reduction); };
   return find_row(algorithm)->make({.reduction = reduction,
                                     .elements = elements,
                                     .wire = wire,
@@ -149,7 +146,7 @@ std::unique_ptr<Algorithm> AllreducePlanner::make_algorithm(AllreduceAlgorithm a
                                     .slices = members_.topology().fewest_ranks_on_a_node,
                                     .across_all = [&] { return links_.across_all(); },
                                     .across_nodes = [&] { return links_.across_nodes(); },
-                                    .plain_mpi = plain_mpi});
+                                    .by_fabric = by_fabric});
 }
 
 // ---- trials ---------------------------------------------------------------------------------------------------------
@@ -207,11 +204,12 @@ double AllreducePlanner::try_out(const AllreduceChoice& choice, const Buffer& me
   const double expected = run->times().predicted.value_or(0);
   const int times = std::clamp(static_cast<int>(trial_seconds / std::max(expected, 1e-9)), 1, most_runs);
   run->start().wait();
+  const Fabric& fabric = members_.fabric();
   LinkProbe::Seconds seconds{};
   for (double& group : seconds) {
-    const double begin = mpi::seconds();
+    const double begin = fabric.seconds();
     for (int i = 0; i < times; ++i) run->start().wait();
-    group = (mpi::seconds() - begin) / times;
+    group = (fabric.seconds() - begin) / times;
   }
   // What disturbs an algorithm often, does so later too: not the best group counts.
   return expected > 0 ? calibration_.agreed(0, seconds)[LinkProbe::groups / 2] / expected : 1;

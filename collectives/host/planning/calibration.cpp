@@ -60,7 +60,7 @@ MessageCosts Calibration::measure_messages(const std::vector<int>& members) {
     const double under_way = flows ? static_cast<double>(Ring::most_lanes) : 1;
     const bool takes_part = std::ranges::find(members, members_.rank()) != members.end();
     auto owned = std::make_unique<LinkProbe>(links_.across(takes_part ? members : std::vector<int>{members_.rank()}),
-                                             pattern, sizes.back(), mpi::seconds);
+                                             pattern, sizes.back(), [this] { return now(); });
     LinkProbe& probe = *owned;
     const auto run = links_.planned(std::move(owned), "probe", {Kind::mpi, "the measuring of the links"});
     std::vector<CostCurve::Point> points;
@@ -98,9 +98,9 @@ CostCurve Calibration::measure_window() {
                                     "node", {Kind::allreduce, "the measuring of the node's memory"});
     run->start().wait();
     const int times = std::max(fewest, repetitions(seconds, last, bytes));
-    const double begin = mpi::seconds();
+    const double begin = now();
     for (int i = 0; i < times; ++i) run->start().wait();
-    seconds = slowest((mpi::seconds() - begin) / times);
+    seconds = slowest((now() - begin) / times);
     points.push_back({static_cast<double>(bytes), seconds});
     last = bytes;
   }
@@ -113,9 +113,9 @@ double Calibration::measure_combining() {
   const Buffer mine = Buffer::host(count * sizeof(float)), other = Buffer::host(count * sizeof(float));
   double best = 0;
   for (int i = 0; i < fewest; ++i) {
-    const double begin = mpi::seconds();
+    const double begin = now();
     combine(ReduceOp::sum, {mine.data(), count, DType::float32}, other.data());
-    const double seconds = mpi::seconds() - begin;
+    const double seconds = now() - begin;
     best = i == 0 ? seconds : std::min(best, seconds);
   }
   return slowest(best) / static_cast<double>(count * sizeof(float));
@@ -131,10 +131,10 @@ std::array<double, 3> Calibration::measure_packing() {
   for (std::size_t i = 0; i < compressions.size(); ++i) {
     double best = std::numeric_limits<double>::infinity();
     for (int repetition = 0; repetition < fewest; ++repetition) {
-      const double begin = mpi::seconds();
+      const double begin = now();
       encode(compressions[i], values, keeps_lost(compressions[i]) ? lost.data() : nullptr, Noise(), wire.data());
       decode(compressions[i], wire.data(), values);
-      best = std::min(best, mpi::seconds() - begin);
+      best = std::min(best, now() - begin);
     }
     packing[i] = slowest(best) / static_cast<double>(count * sizeof(float));
   }

@@ -29,6 +29,7 @@ class Calibration {
   [[nodiscard]] double measure_combining();
   [[nodiscard]] std::array<double, 3> measure_packing();
   [[nodiscard]] double slowest(double mine);
+  [[nodiscard]] double now() const { return members_.engine()->fabric().seconds(); }  ///< not collective
 
   Members& members_;
   Agreement& agreement_;

@@ -44,7 +44,7 @@ std::unique_ptr<Collective> HostBackend::planned(const BroadcastSpec& spec, bool
 }
 
 HostBackend::Made HostBackend::make_broadcast(const Elements& data, int root) {
-  const std::size_t longest_for_a_tree = members_.size() <= 2 ? mpi::largest_message : short_for_a_tree;
+  const std::size_t longest_for_a_tree = members_.size() <= 2 ? longest_message : short_for_a_tree;
   if (data.count <= longest_for_a_tree)
     return {std::make_unique<BinomialTree>(links_.across_all(), data, root, BinomialTree::Direction::broadcast),
             "tree"};

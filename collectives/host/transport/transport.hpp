@@ -13,6 +13,9 @@ namespace ronda {
 
 class Request;
 
+/// Longer data is sent in several messages: MPI counts with 31 bits.
+inline constexpr std::size_t longest_message = std::size_t{1} << 30;
+
 /// A message of up to so many bytes goes off at once. Before a longer one MPI asks the receiver (over TCP, Open MPI
 /// from 64 KiB on), and question and answer stand in line behind the data under way. Data that is cut into short
 /// messages, some of them under way at a time, keeps a link busy in both directions.

@@ -10,7 +10,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/host/algorithms/ring.hpp>
-#include <ronda/collectives/host/transport/mpi_transport.hpp>
+#include <ronda/collectives/fabric/mpi/mpi_transport.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/collectives/mpi_world.hpp>
 #include <ronda/core/buffer.hpp>

@@ -23,9 +23,6 @@ void require_not_over();
 /// MPI's clock, which in a simulator is the simulated one; for differences.
 [[nodiscard]] inline double seconds() { return MPI_Wtime(); }
 
-/// From a byte count to what one MPI call can take; larger data goes in pieces.
-inline constexpr std::size_t largest_message = std::size_t{1} << 30;
-
 /// Owns an MPI communicator whose errors are returned, not fatal. The destructor frees it, and waits for no rank. A
 /// function that returns only when other ranks have called it is collective.
 class Communicator {

@@ -1,4 +1,4 @@
-#include <ronda/collectives/host/transport/mpi_lifetime.hpp>
+#include <ronda/collectives/fabric/mpi/mpi_lifetime.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
@@ -24,12 +24,6 @@ MpiLifetime::~MpiLifetime() {
   const InsideMpi inside(recorder_.get());
   MPI_Finalize();
   if (recorder_ != nullptr) recorder_->end_last();
-}
-
-bool any_thread_may_call(bool is_ours_alone) {
-  int level = MPI_THREAD_SINGLE;
-  mpi::check(MPI_Query_thread(&level), "MPI_Query_thread");
-  return level >= (is_ours_alone ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE);
 }
 
 }  // namespace ronda

@@ -1,4 +1,4 @@
-#include <ronda/collectives/host/transport/mpi_transport.hpp>
+#include <ronda/collectives/fabric/mpi/mpi_transport.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ MPI_Request to_request(std::uint64_t id) {
 constexpr std::size_t usually_under_way = 64;
 
 int message_length(std::size_t bytes) {
-  if (bytes > mpi::largest_message) throw LogicError("a message longer than 1 GiB; algorithms send segments");
+  if (bytes > longest_message) throw LogicError("a message longer than 1 GiB; algorithms send segments");
   return static_cast<int>(bytes);
 }
 

@@ -1,37 +1,24 @@
 #pragma once
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <ronda/collectives/fabric/turn.hpp>
+
 namespace ronda {
 
 /// The turn to call MPI: one per process, for all worlds. At MPI_THREAD_SERIALIZED only one thread at a time may be
 /// inside MPI. At MPI_THREAD_MULTIPLE several may, yet two threads that poll MPI at once are 24 to 34 times slower, so
 /// calls that return at once take the turn there too.
-class MpiTurn {
+class MpiTurn : public Turn {
  public:
-  using Lock = std::unique_lock<std::timed_mutex>;
-
   [[nodiscard]] static MpiTurn& of_process() noexcept;
 
-  [[nodiscard]] Lock take() {
-    const Wish wish(wishes_);
-    return Lock(mutex_);
-  }
   /// For a call that waits for other ranks inside MPI. Owns nothing at MPI_THREAD_MULTIPLE: that call may wait for
   /// anything that another thread of this process does in MPI, in another world or in the program's own calls.
   [[nodiscard]] Lock take_to_wait();
-  /// Owns nothing if the turn is not free within `patience`: another thread hangs inside MPI.
-  [[nodiscard]] Lock take_within(std::chrono::milliseconds patience) {
-    const Wish wish(wishes_);
-    return {mutex_, patience};
-  }
-  /// For a thread that takes the turn repeatedly: other waiting threads get it first.
-  [[nodiscard]] Lock take_last();
 
   /// The right to a call that waits for other ranks inside MPI. A process has one, as long as this object lives.
   class Reservation {
@@ -65,28 +52,7 @@ class MpiTurn {
     }
   }
 
-  /// Who takes turns with nobody need not ask.
-  [[nodiscard]] bool shared() const noexcept { return users_.load(std::memory_order_relaxed) > 1; }
-
-  /// One who takes turns, as long as this object lives.
-  class User {
-   public:
-    User() noexcept { of_process().users_.fetch_add(1); }
-    User(const User&) = delete;
-    ~User() { of_process().users_.fetch_sub(1); }
-  };
-
  private:
-  class Wish {
-   public:
-    explicit Wish(std::atomic<int>& wishes) noexcept : wishes_(wishes) { wishes_.fetch_add(1); }
-    Wish(const Wish&) = delete;
-    ~Wish() { wishes_.fetch_sub(1); }
-
-   private:
-    std::atomic<int>& wishes_;
-  };
-
   /// A world that is about to reserve; worlds of lower priority let it go first.
   class Want {
    public:
@@ -100,8 +66,6 @@ class MpiTurn {
   };
   [[nodiscard]] Reservation try_reserve(std::uint64_t priority);
 
-  std::timed_mutex mutex_;
-  std::atomic<int> wishes_{0}, users_{0};
   std::mutex door_;  ///< guards what follows; never held for long
   bool reserved_ = false;
   std::vector<std::uint64_t> wants_;  ///< priorities

@@ -1,5 +1,5 @@
-#include <ronda/collectives/host/transport/mpi.hpp>
-#include <ronda/collectives/host/transport/mpi_turn.hpp>
+#include <ronda/collectives/fabric/mpi/mpi.hpp>
+#include <ronda/collectives/fabric/mpi/mpi_turn.hpp>
 
 #include <algorithm>
 
@@ -14,11 +14,6 @@ MpiTurn::Lock MpiTurn::take_to_wait() {
   int level = MPI_THREAD_SINGLE;
   mpi::check(MPI_Query_thread(&level), "MPI_Query_thread");
   return level == MPI_THREAD_MULTIPLE ? Lock() : take();
-}
-
-MpiTurn::Lock MpiTurn::take_last() {
-  while (wishes_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
-  return Lock(mutex_);
 }
 
 MpiTurn::Want::Want(MpiTurn& turn, std::uint64_t priority) : turn_(turn), priority_(priority) {

@@ -1,10 +1,12 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <utility>
 
+#include <ronda/collectives/fabric/fabric.hpp>
+#include <ronda/collectives/fabric/mpi/mpi.hpp>
 #include <ronda/collectives/host/engine/algorithm.hpp>
 #include <ronda/collectives/host/reduction.hpp>
-#include <ronda/collectives/host/transport/mpi.hpp>
 #include <ronda/core/buffer.hpp>
 
 namespace ronda {
@@ -16,6 +18,8 @@ class MpiOperations {
   MpiOperations();
   MpiOperations(const MpiOperations&) = delete;
   ~MpiOperations();
+  /// Forgets them without freeing them, where MPI can no longer be called.
+  void leave_behind() noexcept { ours_.clear(); }
 
   /// Ours or MPI's own.
   [[nodiscard]] MPI_Op operation(ReduceOp op, DType dtype) const;
@@ -28,11 +32,10 @@ class MpiOperations {
 /// operand's memory after this object is destroyed.
 class PlainMpi final : public Algorithm, private Traffic {
  public:
-  /// @param communicator  for nothing else
-  PlainMpi(const mpi::Communicator& communicator, const MpiOperations& operations, Elements data,
-           const Reduction& reduction)
-      : communicator_(communicator.handle()),
-        operation_(operations.operation(reduction.op, data.dtype)),
+  /// @param communicator  for allreduces only
+  PlainMpi(MPI_Comm communicator, MPI_Op operation, const Elements& data, const Reduction& reduction)
+      : communicator_(communicator),
+        operation_(operation),
         data_(data),
         reduction_(reduction),
         copy_(Buffer::host(data.bytes().size())) {}
@@ -62,6 +65,21 @@ class PlainMpi final : public Algorithm, private Traffic {
   Reduction reduction_;
   Buffer copy_;
   Call call_;
+};
+
+/// The MPI allreduces of a group, over a communicator of their own: MPI takes its collectives in one order on all
+/// ranks.
+class MpiAllreduces final : public FabricAllreduces {
+ public:
+  /// @param operations  outlive this object
+  MpiAllreduces(mpi::Communicator communicator, const MpiOperations& operations)
+      : communicator_(std::move(communicator)), operations_(operations) {}
+  ~MpiAllreduces() override;
+  [[nodiscard]] std::unique_ptr<Algorithm> make(const Elements& data, const Reduction& reduction) override;
+
+ private:
+  mpi::Communicator communicator_;
+  const MpiOperations& operations_;
 };
 
 }  // namespace ronda

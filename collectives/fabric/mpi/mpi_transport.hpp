@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <ronda/collectives/fabric/fabric.hpp>
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/fabric/mpi/mpi.hpp>
 
 namespace ronda {
 

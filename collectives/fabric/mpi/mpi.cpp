@@ -1,4 +1,4 @@
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/fabric/mpi/mpi.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include <exception>
 #include <memory>
 
-#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/fabric/mpi/mpi.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 
 namespace ronda {
@@ -24,9 +24,5 @@ class MpiLifetime {
   std::shared_ptr<Recorder> recorder_;
   int exceptions_before_ = std::uncaught_exceptions();
 };
-
-/// Whether MPI allows calls by any thread of this process.
-/// @param is_ours_alone  the program itself does not call MPI, so MPI_THREAD_SERIALIZED is enough
-[[nodiscard]] bool any_thread_may_call(bool is_ours_alone);
 
 }  // namespace ronda
