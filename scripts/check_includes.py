@@ -46,6 +46,7 @@ FOLDERS = {
     "nccl/cuda": ["nccl"],
     "staged": ["host", "host/engine", "host/algorithms", "host/planning", "members", "nccl"],
     "fabric/mpi": ["host", "fabric", "host/transport", "host/engine", "watch", "group"],
+    "fabric/threads": ["fabric", "host/transport"],
 }
 
 # What others may include of a room beside the headers at its root, which are public. Headers of a vendor's folder are for

@@ -1,6 +1,5 @@
 // What ranks do about a failure that one of them meets, and about disagreeing.
-#include "support/catch.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
 
 #include <ronda/core/error.hpp>
 
@@ -26,13 +25,13 @@ bool contains(const Error& error, const std::string& text) {
   return std::string(error.what()).find(text) != std::string::npos;
 }
 
-TEST_CASE("a phase that all ranks finish is fine") {
+RANK_CASE("a phase that all ranks finish is fine") {
   int done = 0;
   agree(test::world().communicator(), [&] { ++done; });
   CHECK(done == 1);
 }
 
-TEST_CASE("where one rank fails all throw, with its status, its text and its name") {
+RANK_CASE("where one rank fails all throw, with its status, its text and its name") {
   const Communicator communicator = test::world().communicator();
   const int failing = communicator.size() - 1;
   const Error error = thrown_by([&] {
@@ -45,7 +44,7 @@ TEST_CASE("where one rank fails all throw, with its status, its text and its nam
   if (communicator.size() > 1) CHECK(contains(error, "rank " + std::to_string(failing) + " on "));
 }
 
-TEST_CASE("where several ranks fail differently the lowest is named") {
+RANK_CASE("where several ranks fail differently the lowest is named") {
   const Communicator communicator = test::world().communicator();
   if (communicator.size() < 3) return;
   const Error error = thrown_by([&] {
@@ -58,13 +57,13 @@ TEST_CASE("where several ranks fail differently the lowest is named") {
   CHECK(contains(error, "failure 1"));
 }
 
-TEST_CASE("where all ranks fail alike no rank is blamed") {
+RANK_CASE("where all ranks fail alike no rank is blamed") {
   const Error error = thrown_by([&] { agree(test::world().communicator(), [] { throw InputError("bad option"); }); });
   CHECK(std::string(error.what()) == "bad option");
   CHECK(error.status() == ExitStatus::bad_input);
 }
 
-TEST_CASE("texts that differ are reported by their first line that does") {
+RANK_CASE("texts that differ are reported by their first line that does") {
   const Communicator communicator = test::world().communicator();
   require_equal(communicator, "the plan", "a\nb\nc");
   if (communicator.size() == 1) return;
@@ -76,14 +75,14 @@ TEST_CASE("texts that differ are reported by their first line that does") {
   CHECK(contains(error, "'b' and 'bx'"));
 }
 
-TEST_CASE("a text that ends early differs in the line that is missing") {
+RANK_CASE("a text that ends early differs in the line that is missing") {
   const Communicator communicator = test::world().communicator();
   if (communicator.size() == 1) return;
   const std::string mine = communicator.rank() == 1 ? "a" : "a\nb";
   CHECK(contains(thrown_by([&] { require_equal(communicator, "the options", mine); }), "differ: 'b' and nothing"));
 }
 
-TEST_CASE("texts that differ are bad input, whoever catches it") {
+RANK_CASE("texts that differ are bad input, whoever catches it") {
   const Communicator communicator = test::world().communicator();
   if (communicator.size() > 1)
     CHECK_THROWS_AS(require_equal(communicator, "the plan", std::to_string(communicator.rank())), InputError);
@@ -91,7 +90,7 @@ TEST_CASE("texts that differ are bad input, whoever catches it") {
   CHECK_THROWS_AS(agree(communicator, [] { throw 7; }), Error);
 }
 
-TEST_CASE("ranks at different places of the program learn that they are") {
+RANK_CASE("ranks at different places of the program learn that they are") {
   const Communicator communicator = test::world().communicator();
   if (communicator.size() == 1) return;
   const Error error = thrown_by([&] {
@@ -104,7 +103,7 @@ TEST_CASE("ranks at different places of the program learn that they are") {
   CHECK(contains(error, "rank 1 on "));
 }
 
-TEST_CASE("ranks of a group are named as in the world") {
+RANK_CASE("ranks of a group are named as in the world") {
   const Communicator world = test::world().communicator();
   const Communicator reversed = world.split(0, -world.rank());
   const int failing = world.size() - 1;
@@ -118,7 +117,7 @@ TEST_CASE("ranks of a group are named as in the world") {
   }
 }
 
-TEST_CASE("a failure of a part of the world is no agreement of all") {
+RANK_CASE("a failure of a part of the world is no agreement of all") {
   const Communicator world = test::world().communicator();
   if (world.size() == 1) return;
   const Communicator part = world.split(world.rank() == 0 ? 0 : 1, 0);

@@ -15,7 +15,7 @@
 #include <ronda/collectives/host/engine/planned_collective.hpp>
 #include <ronda/collectives/host/node/one_shot.hpp>
 #include <ronda/collectives/host/node/two_shot.hpp>
-#include <ronda/collectives/host/transport/threads.hpp>
+#include <ronda/collectives/fabric/threads/thread_network.hpp>
 #include <ronda/core/error.hpp>
 
 #include <array>

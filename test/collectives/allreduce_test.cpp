@@ -1,9 +1,8 @@
 // Collectives over MPI: every way to do an allreduce gives every rank the same sum, alone and beside others.
-#include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/numbers.hpp"
 #include "support/operands.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
 #include "support/sanitizer.hpp"
 
 #include <ronda/collectives/communicator.hpp>
@@ -40,13 +39,14 @@ std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communic
   std::vector<AllreduceAlgorithm> possible{AllreduceAlgorithm::automatic};
   for (const AllreduceRow* row : allreduce_rows()) {
     const AllreduceTask task{.wanted = row->algorithm, .node_shared = node_shared};
+    if (row->means == AllreduceMeans::mpi && test::ranks_are_threads()) continue;
     const bool alone = !node_shared && row->in_node_memory();  // refused even where each rank is alone on its node
     if (!alone && refusal_of(task, communicator.topology()).empty()) possible.push_back(row->algorithm);
   }
   return possible;
 }
 
-TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, double) {
+RANK_TYPES_CASE("every algorithm gives every rank the same sum", "", float, double) {
   Communicator communicator = test::world().communicator();
   for (const std::size_t count : counts(communicator.size())) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
@@ -64,7 +64,7 @@ TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, d
   }
 }
 
-TEST_CASE("the ranks of a node see one another's copies of what they allocate") {
+RANK_CASE("the ranks of a node see one another's copies of what they allocate") {
   Communicator communicator = test::world().communicator();
   const Topology& topology = communicator.topology();
   const Buffer memory = communicator.allocate(1 << 16, Memory::node_shared);
@@ -92,7 +92,7 @@ std::uintptr_t hash_of_line(const std::byte* address) {
   return hash;
 }
 
-TEST_CASE("the copies of a node do not push one another out of a first-level cache") {
+RANK_CASE("the copies of a node do not push one another out of a first-level cache") {
   Communicator communicator = test::world().communicator();
   for (const std::size_t bytes : {std::size_t{100}, std::size_t{3} << 12, std::size_t{407'080}, std::size_t{1} << 20}) {
     const Buffer memory = communicator.allocate(bytes, Memory::node_shared);
@@ -103,7 +103,7 @@ TEST_CASE("the copies of a node do not push one another out of a first-level cac
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("every algorithm does every operation on every type", "", test::AllTypes) {
+RANK_TYPE_LIST_CASE("every algorithm does every operation on every type", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, some}) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
@@ -145,8 +145,8 @@ void check_means(Communicator& communicator, std::span<T> data, const auto& fill
   if (communicator.rank() == last) CHECK(wrong() == 0);
 }
 
-TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the type, by every algorithm", "",
-                   std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
+RANK_TYPES_CASE("a mean of integers is exact where their sum does not fit the type, by every algorithm", "",
+                std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
   Communicator communicator = test::world().communicator();
   const int rank = communicator.rank(), ranks = communicator.size();
   constexpr TestType most = std::numeric_limits<TestType>::max(), least = std::numeric_limits<TestType>::min();
@@ -169,7 +169,7 @@ TEMPLATE_TEST_CASE("a mean of integers is exact where their sum does not fit the
   }
 }
 
-TEST_CASE("a mean of float16 is rounded once, and finite where its sum is beyond float16, by every algorithm") {
+RANK_CASE("a mean of float16 is rounded once, and finite where its sum is beyond float16, by every algorithm") {
   Communicator communicator = test::world().communicator();
   const int rank = communicator.rank(), ranks = communicator.size();
   const auto operand = [](std::size_t i, int of_rank) {
@@ -209,7 +209,7 @@ TEST_CASE("a mean of float16 is rounded once, and finite where its sum is beyond
                            {"float32 alone, not float16"});
 }
 
-TEMPLATE_TEST_CASE("sums of small integers wrap around alike by every algorithm", "", std::int8_t, std::uint8_t) {
+RANK_TYPES_CASE("sums of small integers wrap around alike by every algorithm", "", std::int8_t, std::uint8_t) {
   Communicator communicator = test::world().communicator();
   const Buffer memory = communicator.allocate(some, Memory::node_shared);
   const auto data = elements_in<TestType>(memory, some);
@@ -222,7 +222,7 @@ TEMPLATE_TEST_CASE("sums of small integers wrap around alike by every algorithm"
 }
 
 // MPI's own makes no such promise.
-TEMPLATE_TEST_CASE("every algorithm of ours gives all ranks the same NaN", "", float, double, Float16, BFloat16) {
+RANK_TYPES_CASE("every algorithm of ours gives all ranks the same NaN", "", float, double, Float16, BFloat16) {
   Communicator communicator = test::world().communicator();
   const int rank = communicator.rank(), last = communicator.size() - 1;
   constexpr std::size_t count = 33;
@@ -244,8 +244,8 @@ TEMPLATE_TEST_CASE("every algorithm of ours gives all ranks the same NaN", "", f
   }
 }
 
-TEMPLATE_TEST_CASE("every algorithm keeps NaN in minimum and maximum, and tells zeros apart", "", float, double,
-                   Float16, BFloat16) {
+RANK_TYPES_CASE("every algorithm keeps NaN in minimum and maximum, and tells zeros apart", "", float, double, Float16,
+                BFloat16) {
   Communicator communicator = test::world().communicator();
   const int rank = communicator.rank(), last = communicator.size() - 1;
   const Buffer memory = communicator.allocate(3 * sizeof(TestType), Memory::node_shared);
@@ -269,7 +269,7 @@ TEMPLATE_TEST_CASE("every algorithm keeps NaN in minimum and maximum, and tells 
 constexpr Compression wire_compressions[] = {Compression::bf16, Compression::fp16, Compression::int8, Compression::int4,
                                              Compression::two_bit};
 
-TEST_CASE("compressed by any algorithm, all ranks get the same bits, and what is exact stays so") {
+RANK_CASE("compressed by any algorithm, all ranks get the same bits, and what is exact stays so") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, some}) {
@@ -327,7 +327,7 @@ LinkCosts slow_network(std::size_t bytes) {
   return costs;
 }
 
-TEST_CASE("compression is left alone where it cannot pay, and refused where it cannot be") {
+RANK_CASE("compression is left alone where it cannot pay, and refused where it cannot be") {
   Communicator communicator = test::world().communicator().split(0, test::world().communicator().rank());
   const std::size_t count = std::size_t{1} << 20;
   communicator.use_link_costs(slow_network(count * sizeof(float)));
@@ -345,7 +345,10 @@ TEST_CASE("compression is left alone where it cannot pay, and refused where it c
   CHECK(plan(floats, Compression::automatic) == (across ? Compression::bf16 : Compression::none));
   CHECK(plan(few, Compression::automatic) == Compression::none);
   CHECK(plan(doubles, Compression::automatic) == Compression::none);
-  CHECK(plan(floats, Compression::automatic, AllreduceAlgorithm::mpi) == Compression::none);
+  if (test::ranks_are_threads())
+    CHECK_THROWS_AS(plan(floats, Compression::none, AllreduceAlgorithm::mpi), InputError);
+  else
+    CHECK(plan(floats, Compression::automatic, AllreduceAlgorithm::mpi) == Compression::none);
   for (const Compression compression : wire_compressions) {
     CHECK_THROWS_AS(plan(doubles, compression), InputError);
     CHECK_THROWS_AS(plan(floats, compression, {}, ReduceOp::maximum), InputError);
@@ -353,8 +356,8 @@ TEST_CASE("compression is left alone where it cannot pay, and refused where it c
   }
 }
 
-TEMPLATE_TEST_CASE("every algorithm finds the bits that all ranks have", "", std::int8_t, std::uint8_t, std::int32_t,
-                   std::int64_t) {
+RANK_TYPES_CASE("every algorithm finds the bits that all ranks have", "", std::int8_t, std::uint8_t, std::int32_t,
+                std::int64_t) {
   Communicator communicator = test::world().communicator();
   for (const std::size_t count : {std::size_t{3}, std::size_t{1} << 16}) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
@@ -372,7 +375,7 @@ TEMPLATE_TEST_CASE("every algorithm finds the bits that all ranks have", "", std
                   LogicError);
 }
 
-TEST_CASE("sums that round are the same bits on all ranks and in all runs") {
+RANK_CASE("sums that round are the same bits on all ranks and in all runs") {
   Communicator communicator = test::world().communicator();
   constexpr std::size_t count = 10'007;
   const Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
@@ -394,7 +397,7 @@ TEST_CASE("sums that round are the same bits on all ranks and in all runs") {
   }
 }
 
-TEST_CASE("several collectives in flight do not mix, whatever they are done by") {
+RANK_CASE("several collectives in flight do not mix, whatever they are done by") {
   Communicator communicator = test::world().communicator();
   constexpr std::size_t count = 30'011;
   struct Flight {
@@ -422,7 +425,7 @@ TEST_CASE("several collectives in flight do not mix, whatever they are done by")
   }
 }
 
-TEST_CASE("one collective reduces several tensors of several types") {
+RANK_CASE("one collective reduces several tensors of several types") {
   Communicator communicator = test::world().communicator();
   const Buffer a = communicator.allocate(1000 * sizeof(float), Memory::node_shared);
   const Buffer b = communicator.allocate(8 * sizeof(double), Memory::node_shared);
@@ -445,7 +448,7 @@ TEST_CASE("one collective reduces several tensors of several types") {
   }
 }
 
-TEST_CASE("an allreduce for once needs no plan, no shared memory, and takes any count") {
+RANK_CASE("an allreduce for once needs no plan, no shared memory, and takes any count") {
   Communicator communicator = test::world().communicator();
   for (const std::size_t count : counts(communicator.size())) {
     std::vector<double> data(count);
@@ -457,7 +460,7 @@ TEST_CASE("an allreduce for once needs no plan, no shared memory, and takes any 
   }
 }
 
-TEST_CASE("an algorithm that cannot be is refused on all ranks, with the reason") {
+RANK_CASE("an algorithm that cannot be is refused on all ranks, with the reason") {
   Communicator communicator = test::world().communicator();
   if (communicator.topology().most_ranks_on_a_node == 1) return;
   std::vector<float> data(10);
@@ -465,7 +468,7 @@ TEST_CASE("an algorithm that cannot be is refused on all ranks, with the reason"
   CHECK_THROWS_AS(communicator.plan(spec), InputError);
 }
 
-TEST_CASE("ranks that plan different things are told so, on all ranks") {
+RANK_CASE("ranks that plan different things are told so, on all ranks") {
   Communicator communicator = test::world().communicator();
   if (communicator.size() == 1) return;
   std::vector<float> data(10 + static_cast<std::size_t>(communicator.rank()));
@@ -474,7 +477,7 @@ TEST_CASE("ranks that plan different things are told so, on all ranks") {
   CHECK_THROWS_AS(communicator.plan(AllreduceSpec{{Tensor(std::span(data).first(10))}, op, {}, "test"}), LogicError);
 }
 
-TEST_CASE("broadcast, allgather and reduce_scatter") {
+RANK_CASE("broadcast, allgather and reduce_scatter") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{300'000}}) {
@@ -497,7 +500,7 @@ TEST_CASE("broadcast, allgather and reduce_scatter") {
   }
 }
 
-TEST_CASE("texts go to everybody") {
+RANK_CASE("texts go to everybody") {
   const Communicator communicator = test::world().communicator();
   const std::string mine(static_cast<std::size_t>(communicator.rank()) * 3, 'x');
   const auto texts = communicator.gather_texts(mine);
@@ -509,7 +512,7 @@ TEST_CASE("texts go to everybody") {
     CHECK_THROWS_AS(static_cast<void>(communicator.broadcast_text(mine, nobody)), LogicError);
 }
 
-TEST_CASE("groups that a communicator is split into are on their own") {
+RANK_CASE("groups that a communicator is split into are on their own") {
   const Communicator world = test::world().communicator();
   Communicator half = world.split(world.rank() % 2, -world.rank());  // in descending order of the world's ranks
   CHECK(half.size() == (world.size() + (world.rank() % 2 == 0 ? 1 : 0)) / 2);
@@ -526,7 +529,7 @@ TEST_CASE("groups that a communicator is split into are on their own") {
   }
 }
 
-TEST_CASE("memory is zeroed, aligned, and may go while the others still have theirs") {
+RANK_CASE("memory is zeroed, aligned, and may go while the others still have theirs") {
   Communicator communicator = test::world().communicator();
   for (const Memory kind : {Memory::per_rank, Memory::node_shared}) {
     Buffer memory = communicator.allocate(100'000, kind);

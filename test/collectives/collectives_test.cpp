@@ -1,9 +1,8 @@
 // Everything besides the allreduce, over MPI: who has what afterwards, for even and uneven parts, every type and any
 // root.
-#include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/operands.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/fabric/channel.hpp>
@@ -48,7 +47,7 @@ std::size_t begin_of(const std::vector<std::size_t>& counts, int rank) {
 
 std::size_t total(const std::vector<std::size_t>& counts) { return begin_of(counts, static_cast<int>(counts.size())); }
 
-TEST_CASE("a sparse allreduce sums the touched rows of all ranks, in the node's memory and by messages") {
+RANK_CASE("a sparse allreduce sums the touched rows of all ranks, in the node's memory and by messages") {
   Communicator communicator = test::world().communicator();
   constexpr std::int32_t rows = 1000;
   for (const std::int64_t width : {1, 7, 64})
@@ -101,7 +100,7 @@ TEST_CASE("a sparse allreduce sums the touched rows of all ranks, in the node's 
   CHECK_THROWS_AS(communicator.plan(SparseAllreduceSpec{.table = table, .touched = &touched}), LogicError);
 }
 
-TEMPLATE_LIST_TEST_CASE("broadcast and reduce, from and to every rank", "", test::AllTypes) {
+RANK_TYPE_LIST_CASE("broadcast and reduce, from and to every rank", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();
   for (const std::size_t count : sizes)
@@ -118,7 +117,7 @@ TEMPLATE_LIST_TEST_CASE("broadcast and reduce, from and to every rank", "", test
     }
 }
 
-TEMPLATE_LIST_TEST_CASE("reduce_scatter and allgather, even and uneven", "", test::AllTypes) {
+RANK_TYPE_LIST_CASE("reduce_scatter and allgather, even and uneven", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   std::vector<std::vector<std::size_t>> layouts{uneven_counts(ranks)};
@@ -141,7 +140,7 @@ TEMPLATE_LIST_TEST_CASE("reduce_scatter and allgather, even and uneven", "", tes
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("gather and scatter, even and uneven, to and from every rank", "", test::AllTypes) {
+RANK_TYPE_LIST_CASE("gather and scatter, even and uneven, to and from every rank", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   std::vector<std::vector<std::size_t>> layouts{uneven_counts(ranks)};
@@ -163,7 +162,7 @@ TEMPLATE_LIST_TEST_CASE("gather and scatter, even and uneven, to and from every 
     }
 }
 
-TEST_CASE("who is not the root of a gather or a scatter needs no tensor of all") {
+RANK_CASE("who is not the root of a gather or a scatter needs no tensor of all") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank(), root = ranks - 1;
   std::vector<float> mine{static_cast<float>(rank)}, all(static_cast<std::size_t>(rank == root ? ranks : 0), -1.0F);
@@ -175,7 +174,7 @@ TEST_CASE("who is not the root of a gather or a scatter needs no tensor of all")
   CHECK(mine[0] == static_cast<float>(rank));
 }
 
-TEMPLATE_LIST_TEST_CASE("alltoall, even and uneven", "", test::AllTypes) {
+RANK_TYPE_LIST_CASE("alltoall, even and uneven", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   const auto uneven = [](int from, int to) { return static_cast<std::size_t>((from * 31 + to * 17) % 5 * 1001); };
@@ -198,7 +197,7 @@ TEMPLATE_LIST_TEST_CASE("alltoall, even and uneven", "", test::AllTypes) {
   }
 }
 
-TEST_CASE("messages between two ranks keep their order, also while others go around") {
+RANK_CASE("messages between two ranks keep their order, also while others go around") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
@@ -226,7 +225,7 @@ TEST_CASE("messages between two ranks keep their order, also while others go aro
   }
 }
 
-TEST_CASE("long messages from one rank to another do not mix, in whatever order they are planned") {
+RANK_CASE("long messages from one rank to another do not mix, in whatever order they are planned") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   if (ranks == 1) return;
@@ -257,7 +256,7 @@ TEST_CASE("long messages from one rank to another do not mix, in whatever order 
   }
 }
 
-TEST_CASE("a collective that is destroyed half way leaves the others alone") {
+RANK_CASE("a collective that is destroyed half way leaves the others alone") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   if (ranks == 1) return;
@@ -277,13 +276,13 @@ TEST_CASE("a collective that is destroyed half way leaves the others alone") {
   }
 }
 
-TEST_CASE("ranks that are told that others use their cores know it, where they wait for one another") {
+RANK_CASE("ranks that are told that others use their cores know it, where they wait for one another") {
   const char* shared = std::getenv("RONDA_SHARED_CORES");
   if (shared == nullptr || std::string(shared) != "1") return;
   CHECK((test::world().communicator().topology().oversubscribed || test::world().size() == 1));
 }
 
-TEST_CASE("collectives that live for long keep their channels when those of others have come round") {
+RANK_CASE("collectives that live for long keep their channels when those of others have come round") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();
   if ((ranks > 2 && test::world().core_share().least < 1) || test::world().progress() == Progress::thread)
@@ -304,7 +303,7 @@ TEST_CASE("collectives that live for long keep their channels when those of othe
   CHECK(second == std::vector<std::int32_t>(second.size(), 2 * ranks));
 }
 
-TEST_CASE("many collectives in flight at once, each started several times") {
+RANK_CASE("many collectives in flight at once, each started several times") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   std::vector<float> to_all(20'000), to_root(20'000), all(static_cast<std::size_t>(ranks) * 500), reduced = all;
@@ -332,7 +331,7 @@ TEST_CASE("many collectives in flight at once, each started several times") {
   }
 }
 
-TEST_CASE("what does not fit together is refused, on all ranks") {
+RANK_CASE("what does not fit together is refused, on all ranks") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();
   std::vector<float> data(static_cast<std::size_t>(ranks) * 10), part(10);
@@ -346,7 +345,7 @@ TEST_CASE("what does not fit together is refused, on all ranks") {
   CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, op), LogicError);
 }
 
-TEST_CASE("numbers that are no value of an enumeration are refused, on all ranks") {
+RANK_CASE("numbers that are no value of an enumeration are refused, on all ranks") {
   Communicator communicator = test::world().communicator();
   std::vector<float> data(10);
   const auto message = [&](const std::function<void(AllreduceSpec&)>& change) {
@@ -364,7 +363,7 @@ TEST_CASE("numbers that are no value of an enumeration are refused, on all ranks
   test::require_mentions(test::message_of<InputError>([&] { communicator.allreduce(odd); }), {"44", "DType"});
 }
 
-TEST_CASE("tensors that overlap are refused, also past one that has nothing in it") {
+RANK_CASE("tensors that overlap are refused, also past one that has nothing in it") {
   Communicator communicator = test::world().communicator();
   std::vector<float> data(100);
   const auto part = [&](std::size_t begin, std::size_t count) { return Tensor(std::span(data).subspan(begin, count)); };
@@ -376,7 +375,7 @@ TEST_CASE("tensors that overlap are refused, also past one that has nothing in i
   CHECK_NOTHROW(plan({part(50, 50), part(20, 0), part(0, 50)}));
 }
 
-TEST_CASE("a part that overlaps the whole elsewhere than in its place is refused") {
+RANK_CASE("a part that overlaps the whole elsewhere than in its place is refused") {
   Communicator communicator = test::world().communicator();
   const auto ranks = static_cast<std::size_t>(communicator.size()),
              rank = static_cast<std::size_t>(communicator.rank());
@@ -401,7 +400,7 @@ std::string refusal_of(const std::function<void()>& call) {
   return "nothing";
 }
 
-TEST_CASE("a mistake of one rank alone is told to all of them, with its name") {
+RANK_CASE("a mistake of one rank alone is told to all of them, with its name") {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank(), last = ranks - 1;
   const bool wrong = rank == last;
@@ -448,7 +447,7 @@ TEST_CASE("a mistake of one rank alone is told to all of them, with its name") {
   CHECK(still_works[0] == static_cast<float>(ranks));
 }
 
-TEST_CASE("ranks that allocate different kinds of memory, or a rank that sends to itself, are refused") {
+RANK_CASE("ranks that allocate different kinds of memory, or a rank that sends to itself, are refused") {
   Communicator communicator = test::world().communicator();
   std::vector<float> data(4);
   CHECK_THROWS_AS(communicator.send(tensor(data), communicator.rank()), LogicError);
@@ -458,7 +457,7 @@ TEST_CASE("ranks that allocate different kinds of memory, or a rank that sends t
   CHECK_THROWS_AS(communicator.allocate(4096, memory), LogicError);
 }
 
-TEST_CASE("counts whose sum is more than memory can have are refused") {
+RANK_CASE("counts whose sum is more than memory can have are refused") {
   Communicator communicator = test::world().communicator();
   if (communicator.size() != 2) return;
   std::vector<float> all(8), other(8);
@@ -469,14 +468,14 @@ TEST_CASE("counts whose sum is more than memory can have are refused") {
   CHECK_THROWS_AS(communicator.alltoall(tensor(all), tensor(other), counts, counts), InputError);
 }
 
-TEST_CASE("a short allreduce for once to which ranks come with different counts fails on all of them") {
+RANK_CASE("a short allreduce for once to which ranks come with different counts fails on all of them") {
   Communicator communicator = test::world().communicator();
   if (communicator.size() != 2) return;  // more would still wait for one another
   std::vector<float> data(communicator.rank() == 0 ? 4 : 5);
   CHECK_THROWS_AS(communicator.allreduce(tensor(data)), CommunicationError);
 }
 
-TEST_CASE("an alltoall in which one rank expects more than it is sent is refused on all ranks") {
+RANK_CASE("an alltoall in which one rank expects more than it is sent is refused on all ranks") {
   Communicator communicator = test::world().communicator();
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<float> outgoing(ranks * 10), incoming(ranks * (communicator.rank() == 0 ? 20 : 10));

@@ -1,7 +1,6 @@
 // The step as the strategy uses it: mark gradients in any order, wait, and have the sums of all ranks.
-#include "support/catch.hpp"
 #include "support/numbers.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
 
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/core/error.hpp>
@@ -46,7 +45,7 @@ struct Model {
 const std::vector<std::size_t> layers{10, 1000, 64, 200'000, 3, 0, 50'000, 7};
 const FusionOptions small_buckets{4096, 100'000, AllreduceAlgorithm::automatic};
 
-TEST_CASE("gradients are compressed, the control block is not") {
+RANK_CASE("gradients are compressed, the control block is not") {
   for (const Compression compression : {Compression::bf16, Compression::int8}) {
     FusionOptions options = small_buckets;
     options.algorithm = AllreduceAlgorithm::ring;
@@ -84,7 +83,7 @@ TEST_CASE("gradients are compressed, the control block is not") {
   }
 }
 
-TEST_CASE("a step sums all gradients and the control block, whatever order the slots are marked in") {
+RANK_CASE("a step sums all gradients and the control block, whatever order the slots are marked in") {
   Model model(test::world().communicator(), layers, small_buckets);
   const int ranks = model.communicator.size(), rank = model.communicator.rank();
   CpuStream stream;
@@ -113,7 +112,7 @@ TEST_CASE("a step sums all gradients and the control block, whatever order the s
   CHECK(model.fusion.exposed_seconds() > 0);
 }
 
-TEST_CASE("buckets that start late: a step sums all, or the control block alone") {
+RANK_CASE("buckets that start late: a step sums all, or the control block alone") {
   FusionOptions options = small_buckets;
   options.late = true;
   Model model(test::world().communicator(), layers, options);
@@ -137,7 +136,7 @@ TEST_CASE("buckets that start late: a step sums all, or the control block alone"
   CHECK_THROWS_AS(early.fusion.wait_for_control(stream), LogicError);
 }
 
-TEST_CASE("buckets are neighbours, the first one small, and hold every slot once") {
+RANK_CASE("buckets are neighbours, the first one small, and hold every slot once") {
   Model model(test::world().communicator(), layers, small_buckets);
   const auto buckets = model.fusion.buckets();
   CHECK(buckets.front().bytes <= small_buckets.first_bucket_bytes);
@@ -150,7 +149,7 @@ TEST_CASE("buckets are neighbours, the first one small, and hold every slot once
   CHECK(model.fusion.describe().size() == buckets.size());
 }
 
-TEST_CASE("a model without parameters has a step too") {
+RANK_CASE("a model without parameters has a step too") {
   Model model(test::world().communicator(), {});
   CpuStream stream;
   model.fusion.begin();
@@ -159,7 +158,7 @@ TEST_CASE("a model without parameters has a step too") {
   CHECK(model.fusion.control().metric == 2 * model.communicator.size());
 }
 
-TEST_CASE("misuse of a step is told by the parameter's name") {
+RANK_CASE("misuse of a step is told by the parameter's name") {
   Model model(test::world().communicator(), {10, 20});
   CpuStream stream;
   CHECK_THROWS_AS(model.fusion.mark_ready(ParameterId{0}, stream), LogicError);  // outside a step

@@ -1,7 +1,6 @@
 // Blocking calls of one group while other collectives are in flight that only end later: what MPI allows.
-#include "support/catch.hpp"
 #include "support/operands.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 
@@ -14,7 +13,7 @@ namespace {
 
 Tensor tensor(std::vector<float>& values) { return Tensor(std::span(values)); }
 
-TEST_CASE("a barrier, a plan, a split and texts pass while a receive waits for what is sent after them") {
+RANK_CASE("a barrier, a plan, a split and texts pass while a receive waits for what is sent after them") {
   Communicator all = test::world().communicator();
   const int rank = all.rank(), ranks = all.size();
   if (ranks == 1) return;
@@ -37,7 +36,7 @@ TEST_CASE("a barrier, a plan, a split and texts pass while a receive waits for w
   CHECK(incoming.back() == static_cast<float>(left + 1));
 }
 
-TEST_CASE("more messages than a group has channels for pairs are in flight, and arrive in the order of starts") {
+RANK_CASE("more messages than a group has channels for pairs are in flight, and arrive in the order of starts") {
   Communicator all = test::world().communicator();
   const int rank = all.rank(), ranks = all.size();
   if (ranks == 1) return;
@@ -59,14 +58,15 @@ TEST_CASE("more messages than a group has channels for pairs are in flight, and 
   }
 }
 
-TEST_CASE("allreduces of overlapping groups are in flight across each other's barriers") {
+RANK_CASE("allreduces of overlapping groups are in flight across each other's barriers") {
   Communicator all = test::world().communicator();
   const int rank = all.rank(), ranks = all.size();
   if (ranks != 3) return;
   // Group g has the ranks g and g+1; rank r is of the groups r and r-1, and starts what the next group needs last.
   std::vector<Communicator> groups;
   for (int g = 0; g < ranks; ++g) groups.push_back(all.split(rank == g || rank == (g + 1) % ranks ? 0 : 1, rank));
-  for (const auto algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi}) {
+  for (const auto algorithm :
+       {AllreduceAlgorithm::ring, test::ranks_are_threads() ? AllreduceAlgorithm::doubling : AllreduceAlgorithm::mpi}) {
     Communicator& mine = groups[static_cast<std::size_t>(rank)];
     Communicator& before = groups[static_cast<std::size_t>((rank + ranks - 1) % ranks)];
     std::vector<float> first(1000, 1.0F), second(1000, 1.0F);
@@ -88,7 +88,7 @@ TEST_CASE("allreduces of overlapping groups are in flight across each other's ba
   }
 }
 
-TEST_CASE("a rank waits for whichever of several messages comes first") {
+RANK_CASE("a rank waits for whichever of several messages comes first") {
   Communicator all = test::world().communicator();
   const int rank = all.rank(), ranks = all.size();
   if (ranks == 1) return;

@@ -1,6 +1,5 @@
 // Allreduces for once that come again: planned the first time, right every time.
-#include "support/catch.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/group/group.hpp>
@@ -12,7 +11,7 @@
 namespace ronda::kept_plans_test {
 namespace {
 
-TEST_CASE("an allreduce for once that comes again is planned once, wherever its numbers lie") {
+RANK_CASE("an allreduce for once that comes again is planned once, wherever its numbers lie") {
   Communicator all = test::world().communicator().split(0, test::world().rank());
   const int ranks = all.size();
   for (int repetition = 0; repetition < 5; ++repetition) {
@@ -25,7 +24,7 @@ TEST_CASE("an allreduce for once that comes again is planned once, wherever its 
   }
 }
 
-TEST_CASE("more kinds than are kept, of several types and operations") {
+RANK_CASE("more kinds than are kept, of several types and operations") {
   Communicator all = test::world().communicator().split(0, test::world().rank());
   const int ranks = all.size();
   for (int repetition = 0; repetition < 3; ++repetition)
@@ -38,7 +37,7 @@ TEST_CASE("more kinds than are kept, of several types and operations") {
     }
 }
 
-TEST_CASE("ranks that disagree on a new one get an error, and go on") {
+RANK_CASE("ranks that disagree on a new one get an error, and go on") {
   Communicator all = test::world().communicator().split(0, test::world().rank());
   if (all.size() == 1) return;
   std::vector<float> values(all.rank() == 0 ? 5000 : 6000, 1.0F), equal(7000, 1.0F);
@@ -47,7 +46,7 @@ TEST_CASE("ranks that disagree on a new one get an error, and go on") {
   CHECK(equal.back() == static_cast<float>(all.size()));
 }
 
-TEST_CASE("what is kept goes with the group") {
+RANK_CASE("what is kept goes with the group") {
   std::weak_ptr<Members> seen;
   {
     Communicator part = test::world().communicator().split(0, 0);

@@ -8,7 +8,7 @@
 #include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
 #include <ronda/collectives/host/algorithms/binomial_tree.hpp>
 #include <ronda/collectives/host/algorithms/exchange.hpp>
-#include <ronda/collectives/host/transport/threads.hpp>
+#include <ronda/collectives/fabric/threads/thread_network.hpp>
 
 #include <algorithm>
 #include <bit>

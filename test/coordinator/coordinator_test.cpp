@@ -1,7 +1,7 @@
 // The second door: named tensors, in any order, from any thread, over MPI.
-#include "support/catch.hpp"
 #include "support/numbers.hpp"
-#include "support/ranks.hpp"
+#include "support/rank_case.hpp"
+#include "support/refusal.hpp"
 #include "support/sanitizer.hpp"
 
 #include <ronda/coordinator/coordinator.hpp>
@@ -91,16 +91,16 @@ std::size_t wrong_in_rounds(std::size_t count, int rounds, std::size_t threads) 
   return errors;
 }
 
-TEST_CASE("tensors in different orders on each rank, from four threads, give exact sums") {
+RANK_CASE("tensors in different orders on each rank, from four threads, give exact sums") {
   CHECK(wrong_in_rounds(100, 20, 4) == 0);
 }
 
-TEST_CASE("a thousand tensors a round, many rounds") {
+RANK_CASE("a thousand tensors a round, many rounds") {
   CHECK(wrong_in_rounds(1000, test::sanitized ? 10 : 50, 4) == 0);
 }
 
-TEMPLATE_TEST_CASE("tensors of every size, also none and more than a batch", "", float, double, std::int8_t,
-                   std::int64_t) {
+RANK_TYPES_CASE("tensors of every size, also none and more than a batch", "", float, double, std::int8_t,
+                std::int64_t) {
   Coordinator coordinator = open({.batch_bytes = 65536});
   for (const std::size_t count :
        {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{65536}, std::size_t{100'003}}) {
@@ -122,7 +122,7 @@ TEMPLATE_TEST_CASE("tensors of every size, also none and more than a batch", "",
   coordinator.close();
 }
 
-TEST_CASE("each operation, broadcasts and barriers") {
+RANK_CASE("each operation, broadcasts and barriers") {
   Coordinator coordinator = open();
   std::vector<float> sum{1.0F + static_cast<float>(rank())}, mean = sum, least = sum, most = sum, product{2};
   std::vector<std::int32_t> bits{0xF0 | (1 << rank())};
@@ -158,7 +158,7 @@ TEST_CASE("each operation, broadcasts and barriers") {
   coordinator.close();
 }
 
-TEST_CASE("a group of tensors of several types is done together") {
+RANK_CASE("a group of tensors of several types is done together") {
   Coordinator coordinator = open();
   std::vector<float> a{1, 2};
   std::vector<std::int64_t> b{3};
@@ -173,7 +173,7 @@ TEST_CASE("a group of tensors of several types is done together") {
   coordinator.close();
 }
 
-TEST_CASE("a name may change its shape where all ranks do") {
+RANK_CASE("a name may change its shape where all ranks do") {
   Coordinator coordinator = open();
   for (int round = 0; round < 6; ++round) {
     std::vector<float> values(round % 2 == 0 ? 10 : 3);
@@ -184,7 +184,7 @@ TEST_CASE("a name may change its shape where all ranks do") {
   coordinator.close();
 }
 
-TEST_CASE("a call that fails on one rank alone is not taken for its next one, which fails on all ranks") {
+RANK_CASE("a call that fails on one rank alone is not taken for its next one, which fails on all ranks") {
   if (ranks() == 1) return;
   Coordinator coordinator = open();
   std::vector<float> values(3);
@@ -208,7 +208,7 @@ TEST_CASE("a call that fails on one rank alone is not taken for its next one, wh
   coordinator.close();
 }
 
-TEST_CASE("what ranks submit differently fails on all of them, and names who has what") {
+RANK_CASE("what ranks submit differently fails on all of them, and names who has what") {
   Coordinator coordinator = open();
   std::vector<float> floats(6);
   std::vector<double> doubles(6);
@@ -240,7 +240,7 @@ TEST_CASE("what ranks submit differently fails on all of them, and names who has
   coordinator.close();
 }
 
-TEST_CASE("what some ranks do not submit is told, then fails, with its name and theirs") {
+RANK_CASE("what some ranks do not submit is told, then fails, with its name and theirs") {
   if (ranks() == 1) return;
   std::mutex door;
   std::vector<std::string> warnings;
@@ -268,7 +268,7 @@ TEST_CASE("what some ranks do not submit is told, then fails, with its name and 
   coordinator.close();
 }
 
-TEST_CASE("a shape that only some ranks submit leaves the old one in force once it has been given up") {
+RANK_CASE("a shape that only some ranks submit leaves the old one in force once it has been given up") {
   if (ranks() == 1) return;
   Coordinator coordinator = open({.missing_limit = 1});
   std::vector<float> usual(3, 1.0F), longer(5);
@@ -289,7 +289,7 @@ TEST_CASE("a shape that only some ranks submit leaves the old one in force once 
   coordinator.close();
 }
 
-TEST_CASE("ranks that join or close wait for the others no longer than for a tensor") {
+RANK_CASE("ranks that join or close wait for the others no longer than for a tensor") {
   if (ranks() == 1) return;
   const std::function<void(Coordinator&)> words[] = {[](Coordinator& one) { one.join(); },
                                                      [](Coordinator& one) { one.close(); }};
@@ -315,7 +315,7 @@ TEST_CASE("ranks that join or close wait for the others no longer than for a ten
   }
 }
 
-TEST_CASE("ranks that have joined count as zeros until all have") {
+RANK_CASE("ranks that have joined count as zeros until all have") {
   Coordinator coordinator = open();
   for (int epoch = 0; epoch < 3; ++epoch) {
     for (int step = 0; step <= rank(); ++step) {  // rank r has r + 1 steps
@@ -336,7 +336,7 @@ TEST_CASE("ranks that have joined count as zeros until all have") {
   coordinator.close();
 }
 
-TEST_CASE("a broadcast from a rank that has joined fails") {
+RANK_CASE("a broadcast from a rank that has joined fails") {
   if (ranks() == 1) return;
   Coordinator coordinator = open();
   std::vector<float> values{1};
@@ -348,7 +348,7 @@ TEST_CASE("a broadcast from a rank that has joined fails") {
   coordinator.close();
 }
 
-TEST_CASE("groups of ranks have coordinators of their own, beside the whole one") {
+RANK_CASE("groups of ranks have coordinators of their own, beside the whole one") {
   Coordinator all = open();
   Coordinator halves = all.split("halves", rank() % 2, rank());
   Coordinator pairs = all.split("pairs", rank() / 2, -rank());
@@ -374,20 +374,20 @@ TEST_CASE("groups of ranks have coordinators of their own, beside the whole one"
   all.close();
 }
 
-TEST_CASE("a group's coordinator names ranks as in the world") {
+RANK_CASE("a group's coordinator names ranks as in the world") {
   Coordinator all = open();
   Coordinator reversed = all.split("reversed", 0, -rank());
   std::vector<float> values(rank() == ranks() - 1 ? 5 : 4);
   const Ticket ticket = reversed.allreduce("x", tensor_of(values));
   const auto& hosts = test::world().communicator().topology().hosts;
   if (ranks() > 1)
-    CHECK_THROWS_WITH(ticket.wait(),
-                      Contains("rank " + std::to_string(ranks() - 1) + " on " + hosts.back() + ": sum of float32 (5)"));
+    CHECK_THAT(test::refusal([&] { ticket.wait(); }),
+               Contains("rank " + std::to_string(ranks() - 1) + " on " + hosts.back() + ": sum of float32 (5)"));
   reversed.close();
   all.close();
 }
 
-TEST_CASE("a group's coordinator may be closed and dropped while the whole one goes on") {
+RANK_CASE("a group's coordinator may be closed and dropped while the whole one goes on") {
   Coordinator all = open();
   for (int round = 0; round < (test::sanitized ? 5 : 20); ++round) {
     std::vector<float> values(1000, 1.0F), part(10, 1.0F);
@@ -404,7 +404,7 @@ TEST_CASE("a group's coordinator may be closed and dropped while the whole one g
   all.close();
 }
 
-TEST_CASE("wrong use is told at once") {
+RANK_CASE("wrong use is told at once") {
   Coordinator coordinator = open();
   std::vector<float> values(3);
   std::vector<float> others(3);
@@ -439,7 +439,7 @@ TEST_CASE("wrong use is told at once") {
   CHECK_THROWS_AS(open({.batch_bytes = 1000}), InputError);
 }
 
-TEST_CASE("a rank that leaves without closing is named to the others") {
+RANK_CASE("a rank that leaves without closing is named to the others") {
   if (ranks() == 1) return;
   std::optional<Coordinator> coordinator(open());
   std::vector<float> values(3);
@@ -453,7 +453,7 @@ TEST_CASE("a rank that leaves without closing is named to the others") {
   }
 }
 
-TEST_CASE("what is in flight when another rank closes fails") {
+RANK_CASE("what is in flight when another rank closes fails") {
   if (ranks() == 1) return;
   Coordinator coordinator = open();
   std::vector<float> values(3);
@@ -463,7 +463,7 @@ TEST_CASE("what is in flight when another rank closes fails") {
   coordinator.close();
 }
 
-TEST_CASE("in a steady state nothing is exchanged but bits") {
+RANK_CASE("in a steady state nothing is exchanged but bits") {
   Coordinator coordinator = open();
   std::vector<float> values(100);
   for (int round = 0; round < 3; ++round) coordinator.allreduce("x", tensor_of(values)).wait();

@@ -6,7 +6,7 @@
 
 #include <ronda/collectives/host/algorithms/tree_merge.hpp>
 #include <ronda/collectives/host/reduction.hpp>
-#include <ronda/collectives/host/transport/threads.hpp>
+#include <ronda/collectives/fabric/threads/thread_network.hpp>
 #include <ronda/coordinator/detail/descriptor.hpp>
 #include <ronda/coordinator/detail/loop.hpp>
 #include <ronda/core/error.hpp>
