@@ -136,8 +136,8 @@ void CommandLine::add_world_options() {
 }
 
 void CommandLine::add_output() {
-  app_->config_formatter(std::make_shared<ConfigFile>());
-  app_->set_config("--config", "", "Read options from a TOML or INI file")->default_str("")->group("Files");
+  app_->config_formatter(std::make_shared<ConfigFile>(*app_));
+  app_->set_config("--config", "", "Read options from a TOML file")->default_str("")->group("Files");
   auto* quiet_flag = app_->add_flag("--quiet", quiet, "Say nothing but warnings and errors");
   quiet_flag->group("Output");
   app_->add_option_function<std::string>(

@@ -77,14 +77,8 @@ std::map<std::string, std::string> config_of(const std::vector<std::string>& com
   const auto file = value_of(command, "--config");
   if (!file) return values;
   require_lasting(*file);
-  try {
-    for (const auto& item : apps::ConfigFile().from_file(*file))
-      if (item.parents.empty() && item.inputs.size() == 1)
-        values.emplace("--" + item.name.substr(std::min(item.name.find_first_not_of('-'), item.name.size())),
-                       item.inputs.front());
-  } catch (const CLI::Error& error) {
-    throw InputError("the program's --config file " + *file + ": " + error.what());
-  }
+  for (const apps::ConfigEntry& entry : apps::read_config(*file))
+    if (entry.values.size() == 1) values.emplace("--" + entry.name, entry.values.front());
   return values;
 }
 

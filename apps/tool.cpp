@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <span>
 
 #include <CLI/CLI.hpp>
 
@@ -16,6 +17,8 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
+
+#include "config_file.hpp"
 
 namespace ronda::apps {
 
@@ -88,15 +91,6 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
   return names;
 }
 
-/// `there is no option --epoch; did you mean --epochs?`
-/// @param dashes  what its name begins with where it is written
-std::string no_option(const CLI::App& app, const std::string& word, const std::string& dashes) {
-  const auto begin = std::min(word.find_first_not_of('-'), word.size());
-  const std::string nearest = nearest_name(word.substr(begin, word.find('=') - begin), names_of_options(app));
-  return "there is no option " + excerpt(word.substr(0, word.find('='))) +
-         (nearest.empty() ? "" : "; did you mean " + dashes + nearest + "?");
-}
-
 /// About the first of the words that nobody has taken.
 std::string unexpected(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining(true);
@@ -106,10 +100,13 @@ std::string unexpected(const CLI::App& app) {
   return "'" + excerpt(words.empty() ? "" : words.front()) + "' belongs to no option";
 }
 
-/// A key of the --config file that is no option, out of CLI11's message about it.
-std::string in_file(const CLI::App& app, const std::string& message) {
-  constexpr std::string_view before = "INI was not able to parse ";
-  return message.starts_with(before) ? no_option(app, message.substr(before.size()), "") : excerpt(message);
+/// `FILE:LINE: ` if the value that CLI11's `message` is about stands in the --config file. The command line precedes
+/// it.
+std::string place_of(const CLI::App& app, int argc, char** argv, const std::string& message) {
+  const std::string option = message.substr(0, message.find(':'));
+  for (const std::string word : std::span(argv, static_cast<std::size_t>(argc)))
+    if (word.substr(0, word.find('=')) == option) return "";
+  return place_in_config(app, option);
 }
 
 int fail(const std::string& text, ExitStatus status) {
@@ -119,6 +116,13 @@ int fail(const std::string& text, ExitStatus status) {
 
 }  // namespace
 
+std::string no_option(const CLI::App& app, const std::string& word, const std::string& dashes) {
+  const auto begin = std::min(word.find_first_not_of('-'), word.size());
+  const std::string nearest = nearest_name(word.substr(begin, word.find('=') - begin), names_of_options(app));
+  return "there is no option " + excerpt(word.substr(0, word.find('='))) +
+         (nearest.empty() ? "" : "; did you mean " + dashes + nearest + "?");
+}
+
 bool parse(CLI::App& app, int argc, char** argv) {
   refuse_odd_numbers(app);
   try {
@@ -127,13 +131,11 @@ bool parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& success) {
     app.exit(success);
     return false;
-  } catch (const CLI::ConfigError& error) {
-    throw InputError("the --config file: " + in_file(app, error.what()) + "; its names are those of the options, see " +
-                     app.get_name() + " --help");
   } catch (const CLI::ExtrasError&) {
     throw InputError(unexpected(app) + "; see " + app.get_name() + " --help");
   } catch (const CLI::ParseError& error) {
-    throw InputError(excerpt(error.what()) + "; see " + app.get_name() + " --help");
+    throw InputError(place_of(app, argc, argv, error.what()) + excerpt(error.what()) + "; see " + app.get_name() +
+                     " --help");
   }
 }
 

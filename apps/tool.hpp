@@ -24,6 +24,10 @@ bool parse(CLI::App& app, int argc, char** argv);
 /// `a, b, c`.
 [[nodiscard]] std::string listed_names(const std::vector<std::string_view>& names);
 
+/// `there is no option --epoch; did you mean --epochs?`
+/// @param dashes  at the beginning of an option's name where `word` was written
+[[nodiscard]] std::string no_option(const CLI::App& app, const std::string& word, const std::string& dashes);
+
 /// Throws the InputError for a word that looks like an option and is none, with the name that was probably meant.
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word);
 

@@ -77,6 +77,7 @@ VENDORS = {
     r"(onnx|google/protobuf)/": ["runtime/onnx/proto"],
     r"nlohmann": ["runtime/io", "apps"],
     r"CLI/": ["apps"],
+    r"toml\+\+": ["apps/config_file.cpp"],
 }
 VENDORS[r"ronda/core/cuda/"] = VENDORS["cuda"]  # headers of ours that include a vendor's
 VENDORS[r"ronda/layers/cudnn/"] = VENDORS["(cublas|cudnn)"]

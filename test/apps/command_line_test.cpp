@@ -1,14 +1,12 @@
 #include "../../apps/command_line.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <ronda/core/error.hpp>
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace ronda;
@@ -37,6 +35,14 @@ TrainingOptions parsed(std::vector<std::string> words) { return parsed_all(std::
 std::string refusal(const std::vector<std::string>& words) {
   return message_of<InputError>([&] { static_cast<void>(parsed(words)); });
 }
+
+/// A file for `--config`.
+struct ConfigText {
+  void write(const std::string& text) const { write_file(path, text); }
+
+  TemporaryFolder folder;
+  std::string path = folder / "train.toml";
+};
 
 }  // namespace
 
@@ -121,12 +127,11 @@ TEST_CASE("groups of parameters are given one by one, on the command line and in
   CHECK(written(parsed({"--group", both[0], "--group=" + both[1], "--epochs", "2"})) == both);
   CHECK(written(parsed({"--group", "a:weight-decay=2,learning-rate=0"})) ==
         std::vector<std::string>{"a:learning_rate=0,weight_decay=2"});
-  const auto file = std::filesystem::temp_directory_path() / ("ronda-groups-" + std::to_string(::getpid()) + ".toml");
-  std::ofstream(file) << "group = [\"" << both[0] << "\", \"" << both[1] << "\"]\n";
-  CHECK(written(parsed({"--config", file})) == both);
-  std::ofstream(file) << "group = \"" << both[1] << "\"\n";
-  CHECK(written(parsed({"--config", file})) == std::vector<std::string>{both[1]});
-  std::filesystem::remove(file);
+  const ConfigText file;
+  file.write("group = [\"" + both[0] + "\", \"" + both[1] + "\"]\n");
+  CHECK(written(parsed({"--config", file.path})) == both);
+  file.write("group = \"" + both[1] + "\"\n");
+  CHECK(written(parsed({"--config", file.path})) == std::vector<std::string>{both[1]});
   for (const std::string bad : {"*.bias", ":weight_decay=0", "a:", "a:rate=1", "a:weight_decay", "a:weight_decay=x",
                                 "a:weight_decay=1,", "a:weight_decay=1,weight_decay=2"})
     require_mentions(refusal({"--group", bad}), {bad, "NAME:learning_rate=0.1,weight_decay=0"});
@@ -134,26 +139,81 @@ TEST_CASE("groups of parameters are given one by one, on the command line and in
     require_mentions(refusal({"--group", bad}), {"from 0 on", "a:"});
 }
 
-TEST_CASE("what a file says is read as it is written, or refused with its line") {
-  const auto file = std::filesystem::temp_directory_path() / ("ronda-config-" + std::to_string(::getpid()) + ".toml");
-  const auto write = [&](const std::string& text) { std::ofstream(file, std::ios::binary) << text; };
-  write(
+TEST_CASE("a TOML file's values are those of the command line") {
+  const ConfigText file;
+  file.write(
       "\xef\xbb\xbfsteps = 7 # the first\r\n# \"\r\nfreeze = [\n  \"conv1\", # one\n  '*.bias'\n]\nsave = \"a b, "
-      "c\"\n");
-  const TrainingOptions options = parsed({"--config", file});
+      "c#d\\u0065\"\nmomentum = 0.1\nbatch-size = 1_000\nno-shuffle = true\npredictions = '''a\\b'''\n"
+      "learning-rate = 1\n");
+  const TrainingOptions options = parsed({"--config", file.path});
   CHECK(options.steps == 7U);
   CHECK(options.freeze == std::vector<std::string>{"conv1", "*.bias"});
-  CHECK(options.save == "a b, c");
-  for (const auto& [text, finding] : {std::pair("steps = 7\nsave = \"a#b\"\n", "line 2: a # within quotes"),
-                                      {"save = \"a\\tb\"", "line 1: \\ within double quotes"},
-                                      {"save = \"\"\"a\"\"\"", "three quotes"},
-                                      {"save = \"a", "no second \""},
-                                      {"freeze = [\n\"conv1\"\n", "line 2: an array has no ]"},
-                                      {"# sections\n[training]\nsteps = 7\n", "line 2: [training] begins a section"}}) {
-    write(text);
-    require_mentions(refusal({"--config", file}), {"--config file", finding});
+  CHECK(options.save == "a b, c#de");
+  CHECK(options.optimizer.momentum == 0.1);
+  CHECK(options.batch_size == 1000U);
+  CHECK_FALSE(options.shuffle);
+  CHECK(options.predictions == "a\\b");
+  CHECK(options.learning_rate == 1);
+  CHECK(parsed({"--steps", "8", "--config", file.path}).steps == 8U);
+}
+
+TEST_CASE("a file that is no TOML is refused with its line, and a line of INI with what to write") {
+  const ConfigText file;
+  for (const auto& [text, finding] :
+       {std::pair("steps = 7\noptimizer = adam\n", ":2: 'optimizer = adam' is no TOML: write optimizer = \"adam\""),
+        {"optimizer = nesterov ; the usual",
+         ":1: 'optimizer = nesterov ; the usual' is no TOML: write optimizer = \"nesterov\""},
+        {"learning-rate: 1\n", ":1: 'learning-rate: 1' is no TOML: write learning-rate = 1"},
+        {"optimizer: 'adam'\n", ":1: 'optimizer: 'adam'' is no TOML: write optimizer = 'adam'"},
+        {"save = a\"b\n", ":1: 'save = a\"b' is no TOML: write save = 'a\"b'"},
+        {"\r\n  ; a comment\r\n", ":2: '; a comment' is no TOML: begin a comment with #"},
+        {"steps = 7 ; more\n", ":1: 'steps = 7 ; more' is no TOML: write steps = 7"},
+        {"quiet\nsteps = 7\n", ":1: 'quiet' is no TOML: write quiet = true"},
+        {"memory-limit = 4G\n", ":1: 'memory-limit = 4G' is no TOML: write memory-limit = \"4G\""},
+        {"learning-rate = 0,1\n", ":1: 'learning-rate = 0,1' is no TOML: write learning-rate = 0.1"},
+        {"save = \"a", ":1: 'save = \"a' is no TOML: "},
+        {"save = \"a\\qb\"", ":1: 'save = \"a\\qb\"' is no TOML: "},
+        {"freeze = [\n  conv1\n]\n", ":2: 'conv1' is no TOML: "},
+        {"freeze = [\n\"conv1\"\n", " is no TOML: "},
+        {"steps = \n", ":1: 'steps =' is no TOML: "},
+        {"steps = 7\nsteps = 8\n", ":2: 'steps = 8' is no TOML: "}}) {
+    file.write(text);
+    const std::string message = refusal({"--config", file.path});
+    INFO(text << " gives " << message);
+    CHECK(message.starts_with(file.path + ":"));
+    CHECK(message.find(finding) != std::string::npos);
+    CHECK((std::string_view(finding).ends_with(": ") || message.ends_with(finding)));
+    CHECK((!std::string_view(finding).ends_with(": ") || message.find("write ") == std::string::npos));
   }
-  std::filesystem::remove(file);
+}
+
+TEST_CASE("nothing in a file is ignored") {
+  const ConfigText file;
+  for (const auto& [text, finding] :
+       {std::pair("# sections\n[training]\nsteps = 7\n",
+                  ":2: [training] is a section, and options stand at the top of the file, in no section"),
+        {"[training]\n", ":1: [training] is a section"},
+        {"steps = 7\n[[run]]\n", ":2: [run] is a section"},
+        {"training.steps = 7\n", ":1: [training] is a section"},
+        {"group = {name = 1}\n", ":1: [group] is a section"},
+        {"steps = 2026-01-01\n", ":1: steps: an option's value is a number"},
+        {"freeze = [['a']]\n", ":1: freeze: an option's value is a number"},
+        {"save = \"a\\u0000b\"\n", ":1: save: an option's value is a number"},
+        {"epochs = 2\nfreeze = []\n", ":2: freeze: an empty array sets nothing"},
+        {"steps = 1.0\n", ":1: --steps: '1.0' is no whole number"},
+        {"epochs = 2\nsteps = 'ten'\n", ":2: --steps: 'ten' is no whole number"},
+        {"steps = [1, 2]\n", ":1: --steps"},
+        {"momentum = nan\n", ":1: --momentum: nan is no finite number"},
+        {"steps = 7\n--steps = 8\n", ":2: --steps is set twice"},
+        {"config = 'other.toml'\n", ":1: config is for the command line"},
+        {"'++' = 1\n", ":1: there is no option ++"},
+        {"-- = 1\n", ":1: there is no option --"}}) {
+    file.write(text);
+    INFO(text);
+    require_mentions(refusal({"--config", file.path}), {file.path + finding});
+  }
+  file.write("steps = 7\n");
+  CHECK(refusal({"--steps", "ten", "--config", file.path}).starts_with("--steps: 'ten'"));  // the command line's
 }
 
 TEST_CASE("a gradient is clipped in one way") {
@@ -199,12 +259,10 @@ TEST_CASE("an unknown option is named, with the one that was probably meant") {
 }
 
 TEST_CASE("an unknown key of a configuration file is named, with the one that was probably meant") {
-  const auto file = std::filesystem::temp_directory_path() / ("ronda-config-" + std::to_string(::getpid()) + ".toml");
-  std::ofstream(file) << "epochs = 2\nlearning-rte = 0.1\n";
-  require_mentions(refusal({"--config", file}), {"no option learning-rte", "did you mean learning-rate?"});
-  std::ofstream(file) << "epochs = 2\nlearning-rate = 0,1\n";
-  require_mentions(refusal({"--config", file}), {"learning-rate"});
-  std::filesystem::remove(file);
+  const ConfigText file;
+  file.write("epochs = 2\nlearning-rte = 0.1\n");
+  require_mentions(refusal({"--config", file.path}),
+                   {file.path + ":2: there is no option learning-rte; did you mean learning-rate?", "program --help"});
 }
 
 TEST_CASE("who moves messages along has a name that is not the progress bar's, and the old one still") {

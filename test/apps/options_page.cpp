@@ -27,9 +27,10 @@ Trainer sharing(world, model, loss, {.strategy = Sharded{.one_copy = true}});
 
 An application may have more of its own (`--help` shows all), and its own numbers of epochs, optimizer and learning rate. In a program of
 your own the optimizer is `sgd` and the schedule `constant` unless you say otherwise. The library's errors name the field, an application's the
-option. A `--config` file has names, numbers, texts in quotes, and arrays of them; a text in double quotes has no `\`, and no text has a `#`.
-This page is written by `scripts/generated_pages.sh`, from the table in
-`runtime/trainer/option_visit.hpp`; a test holds it to that.
+option. A `--config` file is [TOML](https://toml.io) without sections: lines `name = value`, where a value is a number, `true` or
+`false`, a text in quotes, or an array of these. An error names the file and the line.
+
+This page is written by `scripts/generated_pages.sh`, from the table in `runtime/trainer/option_visit.hpp`; a test holds it to that.
 )";
 
 std::string without_dashes(const CLI::Option& option) {
