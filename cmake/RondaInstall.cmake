@@ -6,6 +6,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake 
 install(EXPORT ronda NAMESPACE ronda:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
 install(FILES ${PROJECT_BINARY_DIR}/rondaConfig.cmake ${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+install(FILES cmake/FindLibZip.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
 if(ONNX_FOUND)
   install(FILES cmake/FindONNX.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
 endif()

@@ -71,6 +71,7 @@ VENDORS = {
     r"nccl": ["collectives/nccl/cuda"],
     r"omp\.h": ["core"],
     r"zlib": ["data"],
+    r"zip\.h": ["data/detail/zip_file.cpp"],
     r"hdf5\.h": ["data/hdf5"],
     r"(jpeglib|jerror)\.h": ["data/jpeg"],
     r"png\.h": ["data/png"],

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that Ronda is built with and a machine with a GPU may lack, in one folder to carry there: an Open MPI that runs
-# from any place, oneDNN, and the headers of CLI11, toml++, nlohmann-json, xxHash, zlib, Catch2 and cudnn-frontend.
+# from any place, oneDNN, and the headers of CLI11, toml++, nlohmann-json, xxHash, zlib, libzip, Catch2 and cudnn-frontend.
 #   scripts/gpu_bundle.sh [DEST]      build/gpu-bundle unless given, and DEST.tar.gz of less than 60 MiB
 # Made on Debian 12 or newer, from its packages; needs apt-get, dpkg, pip and a network here. There: bash, a C library that
 # is not older, a C++ compiler, CMake, and for GPUs CUDA with cuDNN and NCCL. `. DEST/env.sh` sets what is needed, and
@@ -19,8 +19,9 @@ fail() {
 command -v apt-get >/dev/null && command -v dpkg >/dev/null || fail "needs apt-get and dpkg (Debian)"
 
 packages=(openmpi-bin openmpi-common libopenmpi3 libopenmpi-dev libpmix2 libhwloc15 libevent-core-2.1-7
-          libevent-pthreads-2.1-7 libmunge2 libudev1 zlib1g zlib1g-dev libdnnl2 libdnnl-dev ocl-icd-libopencl1 libgomp1
-          catch2 libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev ninja-build)
+          libevent-pthreads-2.1-7 libmunge2 libudev1 zlib1g zlib1g-dev libzip4 libzip-dev libbz2-1.0 libssl3 libdnnl2
+          libdnnl-dev ocl-icd-libopencl1 libgomp1 catch2 libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
+          libxxhash-dev ninja-build)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -84,7 +85,7 @@ if(NOT TARGET DNNL::dnnl)
 endif()
 CMAKE
 
-cp -a "$includes"/{CLI,toml++,nlohmann,catch2,xxhash.h,xxh3.h,zlib.h,zconf.h} "$dest/include/"
+cp -a "$includes"/{CLI,toml++,nlohmann,catch2,xxhash.h,xxh3.h,zlib.h,zconf.h,zip.h,zipconf.h} "$dest/include/"
 mkdir -p "$dest/share/cmake"
 cp -a "$work"/root/usr/share/cmake/{CLI11,nlohmann_json} "$dest/share/cmake/"
 cp -a "$work/root/usr/lib/cmake/Catch2" "$dest/lib/cmake/"
@@ -92,10 +93,12 @@ find "$work/root" -name 'libCatch2*.a' -exec cp -t "$dest/lib" {} +
 mkdir -p "$dest/zlib/lib" # apart, so that no other program there is given it
 ln -s libz.so.1 "$dest/zlib/lib/libz.so"
 cp -L "$work/root/lib/$triplet/libz.so.1" "$dest/zlib/lib/" 2>/dev/null || cp -L "$libraries/libz.so.1" "$dest/zlib/lib/"
+ln -s libzip.so.4 "$dest/zlib/lib/libzip.so"
+cp -L "$libraries/libzip.so.4" "$dest/zlib/lib/"
 cp -a build/cudnn-frontend/include/. "$dest/include/"
 
 # Nearly every machine has these, and in a newer version: used only where they are missing.
-for library in libudev.so.1 libgomp.so.1; do
+for library in libudev.so.1 libgomp.so.1 libbz2.so.1.0 libcrypto.so.3; do
   cp -L "$work/root/lib/$triplet/$library" "$dest/fallback/" 2>/dev/null || cp -L "$libraries/$library" "$dest/fallback/"
 done
 find "$dest" -name '*.so*' -type f -exec strip --strip-unneeded {} + 2>/dev/null || true

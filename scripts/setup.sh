@@ -5,7 +5,7 @@ cd "$root"
 
 # ocl-icd-opencl-dev: Debian 12's description of oneDNN asks for it, though nothing here uses OpenCL.
 packages=(g++ cmake ninja-build openmpi-bin libopenmpi-dev libdnnl-dev catch2 libcli11-dev libtomlplusplus-dev
-          nlohmann-json3-dev zlib1g-dev libxxhash-dev libjpeg-dev libpng-dev libhdf5-dev libonnx-dev libprotobuf-dev
+          nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev libjpeg-dev libpng-dev libhdf5-dev libonnx-dev libprotobuf-dev
           ocl-icd-opencl-dev)
 
 install_packages() { # install_packages NAME…: says what it is about to do, asks for root by sudo

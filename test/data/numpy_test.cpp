@@ -1,5 +1,6 @@
 // Arrays as NumPy saves them: .npy and .npz, put together here byte by byte.
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -164,6 +165,16 @@ TEST_CASE("arrays of an archive are read, stored or deflated, with and without z
   require_mentions(message_of<InputError>([&] { (void)read_npz(path, "z"); }), {"set.npz", "'z.npy'", "x.npy, y.npy"});
 }
 
+TEST_CASE("an array of an archive that is stored lies in the mapped file, beside others") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.npz";
+  const std::string x = npy("|u1", "(3,)", "abc"), y = npy("|u1", "(3,)", "def");
+  write_file(path, zip({{"x.npy", x}, {"packed.npy", x, true}, {"y.npy", y}}));
+  const NumpyArray array = read_npz(path, "y");
+  std::fstream(path).seekp(static_cast<std::streamoff>(read_file(path).find("def"))) << "DEF";
+  CHECK(std::memcmp(array.values.data(), "DEF", 3) == 0);  // not a copy
+}
+
 TEST_CASE("a damaged archive is refused with file, member, and what is wrong") {
   const TemporaryFolder folder;
   const auto path = folder / "set.npz";
@@ -195,6 +206,15 @@ TEST_CASE("a damaged archive is refused with file, member, and what is wrong") {
   std::string bzip = zip({{"x.npy", array}});
   bzip[bzip.find("PK\1\2") + 10] = 12;
   require_mentions(message(bzip), {"method 12"});
+  for (const bool packed : {false, true}) {
+    std::string many = zip({{"x.npy", array, packed}}, true);
+    const std::size_t count = many.find("PK\6\6") + 24;  // of members, twice
+    many.replace(count, 16, little_endian(1ULL << 40, 8) + little_endian(1ULL << 40, 8));
+    require_mentions(message(many), {"set.npz", "damaged"});  // no memory is taken for them
+    std::string beyond = zip({{"x.npy", array, packed}});
+    beyond.replace(beyond.find("PK\1\2") + 42, 4, little_endian(0x7fffffff, 4));  // its header
+    require_mentions(message(beyond), {"'x.npy'", "damaged"});
+  }
   require_mentions(message(zip({{"x.npy", "no array"}})), {"set.npz[x]", "0x93"});
   require_mentions(message(zip({})), {"set.npz", "no 'x.npy'"});
 }
