@@ -84,6 +84,16 @@ TEST_CASE("the formulas, for a latency of 1 ms and 8 ns a byte") {
   }
 }
 
+TEST_CASE("an allreduce in a node's memory takes what was measured there, on one node alone") {
+  LinkCosts costs = network(millisecond, gigabit);
+  costs.window = CostCurve({{1000, 2e-6}, {3000, 6e-6}});
+  const Nodes one = nodes_of(1, 4), two = nodes_of(2, 2);
+  const auto seconds = CostModel(costs, one).seconds(node, 2000);
+  REQUIRE(seconds);
+  CHECK(*seconds == Approx(4e-6));
+  CHECK_FALSE(CostModel(costs, two).seconds(node, 2000));
+}
+
 TEST_CASE("other numbers of ranks than powers of two exchange all of the data twice more") {
   const LinkCosts costs = network(millisecond, gigabit);
   const double all = millisecond + gigabit * 1e6;
