@@ -103,7 +103,7 @@ ZipFile::Member ZipFile::member_at(std::uint64_t index) const {
   zip_stat_init(&status);
   if (zip_stat_index(archive_.get(), index, ZIP_FL_ENC_RAW, &status) != 0)
     throw damaged("member " + std::to_string(index) + ": " + zip_strerror(archive_.get()));
-  const Member member{status.name, index, status.comp_size, status.size, status.comp_method == ZIP_CM_DEFLATE};
+  Member member{status.name, index, status.comp_size, status.size, status.comp_method == ZIP_CM_DEFLATE};
   if (status.encryption_method != ZIP_EM_NONE || (!member.deflated && status.comp_method != ZIP_CM_STORE))
     throw InputError(path_.string() + ": '" + printable(member.name) + "' is encrypted or packed by method " +
                      std::to_string(status.comp_method) +
