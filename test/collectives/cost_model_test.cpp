@@ -113,6 +113,9 @@ TEST_CASE("combining costs what an algorithm combines") {
   CHECK(*model.seconds(doubling, 1000) == Approx(2000));
   CHECK(*model.seconds(halving, 1000) == Approx(750));
   CHECK(*model.seconds(ring, 1000) == Approx(750));
+  const Nodes more = nodes_of(5, 1);  // the fifth rank's numbers are added first
+  CHECK(*CostModel(costs, more).seconds(doubling, 1000) == Approx(3000));
+  CHECK(*CostModel(costs, more).seconds(halving, 1000) == Approx(1750));
 }
 
 TEST_CASE("more bytes, more ranks and slower links never take less time") {
