@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdlib>
+#include <set>
 #include <span>
 #include <type_traits>
 
@@ -15,6 +16,7 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "config_file.hpp"
+#include "short_help.hpp"
 #include "tool.hpp"
 
 namespace ronda::apps {
@@ -99,8 +101,8 @@ CommandLine::CommandLine(std::string application, const std::string& description
   app_->option_defaults()->always_capture_default();
   app_->allow_config_extras(CLI::config_extras_mode::error);
   app_->set_version_flag("--version", training.application + " (Ronda) " + version(), "The version")->group("Output");
-  app_->get_formatter()->column_width(42);
-  app_->set_help_flag("-h,--help", "This help")->group("Output");
+  app_->set_help_flag("-h,--help", "The most used options")->group("Output");
+  app_->set_help_all_flag("--help-all", "All options")->group("Output");
   add_training_options();
   add_world_options();
   add_output();
@@ -113,22 +115,27 @@ void CommandLine::add_training_options() {
   TextWriter rate;
   rate << defaults_.learning_rate << " with " << defaults_.optimizer << ", otherwise the --optimizer's";
   const std::map<std::string_view, std::string> otherwise{
-      {"epochs", std::to_string(defaults_.epochs) + ", or what --steps needs"}, {"learning-rate", rate.str()}};
+      {"epochs", std::to_string(defaults_.epochs) + ", or as --steps needs"}, {"learning-rate", rate.str()}};
   visit(training, strategies_, AddOption{*app_, otherwise});
+  std::set<std::string> long_only{"communication-progress", "communication-timeout", "trace"};
   visit(training, strategies_, [&](const Option& option, auto&...) {
+    if (!option.common && !option.group.empty())
+      long_only.insert((option.negated ? "no-" : "") + std::string(option.name));
     names_.add(option.field_name(), (option.negated ? "no-" : "") + std::string(option.name));
   });
+  app_->formatter(std::make_shared<ShortHelp>(std::move(long_only)));
 }
 
 void CommandLine::add_world_options() {
   const char* const group = "Where and how";
-  app_->add_option("--communication-progress,--progress", progress_, "Who moves messages along: auto, inline, thread")
+  app_->add_option("--communication-progress,--progress", progress_,
+                   "Where messages make progress: auto, inline, thread")
       ->group(group);
   app_->add_option("--communication-timeout", world.communication_timeout,
-                   "Seconds a rank is waited for before the job ends, by name; 0: for ever")
+                   "Seconds to wait for a rank before the job ends; 0: no limit")
       ->check(CLI::Range(0.0, 1e6))
       ->group(group);
-  app_->add_option("--trace", world.trace, "Keep each rank's last collectives in this folder, for ronda_trace")
+  app_->add_option("--trace", world.trace, "Folder for each rank's last collectives, which ronda_trace reads")
       ->default_str("")
       ->group("Files");
   names_.add("communication_timeout", "communication-timeout");
@@ -138,15 +145,15 @@ void CommandLine::add_world_options() {
 void CommandLine::add_output() {
   app_->config_formatter(std::make_shared<ConfigFile>(*app_));
   app_->set_config("--config", "", "Read options from a TOML file")->default_str("")->group("Files");
-  auto* quiet_flag = app_->add_flag("--quiet", quiet, "Say nothing but warnings and errors");
+  auto* quiet_flag = app_->add_flag("--quiet", quiet, "Print only warnings and errors");
   quiet_flag->group("Output");
   app_->add_option_function<std::string>(
           "--log-every", [this](const std::string& text) { log_every = parse_log_interval(text); },
-          "Steps, or seconds as 30s, between lines of progress; 0: none")
+          "Steps, or seconds as 30s, between progress lines; 0: none")
       ->default_str("30s")
       ->group("Output");
   names_.add("log_every", "log-every");
-  app_->add_flag("--verbose", verbose, "Show the plan, and where the time goes")->group("Output")->excludes(quiet_flag);
+  app_->add_flag("--verbose", verbose, "Print the plan and where the time goes")->group("Output")->excludes(quiet_flag);
 }
 
 /// An application's own options are called as the library calls the fields that they set.

@@ -15,6 +15,7 @@ struct Option {
   std::string_view field = {};  ///< of the struct; empty: the name, with underscores
   std::string_view owner = {};  ///< that struct: `LocalSgd`; empty: TrainingOptions
   std::string_view unset = "not given";  ///< the value in words where there is none
+  bool common = false;                   ///< --help lists it, not only --help-all
   bool matters = false;   ///< a training's numbers depend on it, apart from rounding: checkpoints keep the value
   bool alike = true;      ///< the value is the same on all ranks
   bool is_size = false;   ///< bytes: 64K, 4M, 2G

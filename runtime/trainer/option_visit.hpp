@@ -36,50 +36,52 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
   see(Option{.name = "epochs",
              .group = length,
              .help = "Passes over the training data",
-             .otherwise = "1, or what --steps needs"},
+             .otherwise = "1, or as --steps needs",
+             .common = true},
       o.epochs);
-  see(Option{.name = "steps", .group = length, .help = "End after so many steps, counted over all epochs"}, o.steps);
+  see(Option{.name = "steps", .group = length, .help = "Last step, counted over all epochs", .common = true}, o.steps);
   see(Option{.name = "batch-size",
              .group = length,
-             .help = "Samples a rank and step",
-             .otherwise = "its part of the global batch",
+             .help = "Samples per rank and step",
+             .otherwise = "a part of the global batch",
              .positive = true},
       o.batch_size);
   see(Option{.name = "global-batch-size",
              .group = length,
-             .help = "Samples a step over all ranks",
+             .help = "Samples per step over all ranks",
              .otherwise = "128",
+             .common = true,
              .matters = true,
              .positive = true},
       o.global_batch_size);
-  see(Option{.name = "accumulate", .group = length, .help = "Micro-batches a step and rank, reduced once"},
+  see(Option{.name = "accumulate", .group = length, .help = "Micro-batches per step and rank", .common = true},
       o.accumulate);
   see(Option{.name = "shares",
              .group = length,
-             .help =
-                 "How ranks share a step: equal, or measured: faster ones take more of all ranks' micro-batches; give "
-                 "--accumulate 4 or more"},
+             .help = "Micro-batches of a rank: equal, or measured: more for faster ranks"},
       o.shares);
   see(Option{.name = "shares-every",
              .group = length,
-             .help = "Steps between two measurements",
+             .help = "Steps between two measurements of the ranks' speed",
              .positive = true,
              .unread = o.shares == "measured" ? "" : "for .shares = equal: nothing is measured"},
       o.shares_every);
   see(Option{.name = "seed",
              .group = length,
-             .help = "Of the initial parameters and the order of samples",
+             .help = "Seed of initial parameters and sample order",
+             .common = true,
              .matters = true},
       o.seed);
   see(Option{.name = "shuffle",
              .group = length,
-             .help = "Take the samples in the order of the files",
+             .help = "Take samples in the order of the files",
              .matters = true,
              .negated = true},
       o.shuffle);
   see(Option{.name = "validation-split",
              .group = length,
-             .help = "Share of the training data that epochs are tested with; the test data is for the end",
+             .help = "Share of the training data that epochs are tested with",
+             .common = true,
              .matters = true},
       o.validation_split);
 
@@ -89,40 +91,42 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .group = learning,
              .help = listed(optimizer_rows(), [](const OptimizerRow& row) { return row.name; }),
              .field = "optimizer.name",
+             .common = true,
              .matters = true},
       p.name);
   see(Option{.name = "learning-rate",
              .group = learning,
-             .help = "Before scaling",
+             .help = "Learning rate before scaling",
              .otherwise = "the --optimizer's",
              .unset = "the optimizer's",
+             .common = true,
              .matters = true},
       o.learning_rate);
   see(Option{.name = "scale-learning-rate",
              .group = learning,
-             .help = "With the global batch, from 128: none, linear, sqrt",
+             .help = "Scaling by the global batch over 128: none, linear, sqrt",
              .matters = true},
       o.scale_learning_rate);
   see(Option{.name = "schedule",
              .group = learning,
              .help = listed(schedule_rows(), [](const ScheduleRow& row) { return row.name; }),
+             .common = true,
              .matters = true},
       o.schedule);
   see(Option{.name = "warmup-epochs",
              .group = learning,
-             .help = "Epochs in which the rate grows",
+             .help = "Epochs in which the learning rate grows",
              .otherwise = "a tenth of all for step, cosine and polynomial; none for others",
              .unset = "the schedule's",
              .matters = true},
       o.warmup_epochs);
-  see(option_of_schedule("gamma", "multiplies the rate after each epoch since the warm-up", o.schedule), o.gamma);
+  see(option_of_schedule("gamma", "factor of the rate after each epoch", o.schedule), o.gamma);
   see(option_of_schedule("restart-epochs", "epochs of the first cosine (T_0)", o.schedule), o.restart_epochs);
-  see(option_of_schedule("restart-factor", "how many times as long each other one is as the one before (T_mult)",
-                         o.schedule),
+  see(option_of_schedule("restart-factor", "length of a cosine over that of the one before (T_mult)", o.schedule),
       o.restart_factor);
   see(option_of_schedule("pct-start", "share of the steps in which the rate grows", o.schedule), o.pct_start);
-  see(option_of_schedule("div-factor", "the first rate is the learning rate over this", o.schedule), o.div_factor);
-  see(option_of_schedule("final-div-factor", "the last rate is the first over this", o.schedule), o.final_div_factor);
+  see(option_of_schedule("div-factor", "learning rate over the first rate", o.schedule), o.div_factor);
+  see(option_of_schedule("final-div-factor", "first rate over the last rate", o.schedule), o.final_div_factor);
   see(option_of_optimizer("momentum", "optimizer.momentum", p.name), p.momentum);
   see(option_of_optimizer("beta1", "optimizer.beta1", p.name), p.beta1);
   see(option_of_optimizer("beta2", "optimizer.beta2", p.name), p.beta2);
@@ -143,83 +147,81 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .otherwise = usual_weight_decays(),
              .field = "optimizer.weight_decay",
              .unset = "the optimizer's",
+             .common = true,
              .matters = true},
       p.weight_decay);
   see(Option{.name = "clip-norm",
              .group = learning,
-             .help = "Clip the mean gradient to this 2-norm; 0: not",
+             .help = "Clip the mean gradient to this 2-norm; 0: no clipping",
+             .common = true,
              .matters = true},
       o.clip_norm);
   see(Option{.name = "clip-value",
              .group = learning,
-             .help = "Clip each element of the mean gradient to ± this; 0: not",
+             .help = "Clip the mean gradient's elements to ± this; 0: no clipping",
              .matters = true},
       o.clip_value);
   see(Option{.name = "ema-decay",
              .group = learning,
-             .help = "Test and save an exponential moving average of the parameters, with this decay: 0.999; 0: the "
-                     "parameters themselves",
+             .help = "Decay of the parameters' moving average, which is tested; 0: none",
              .matters = true},
       o.ema_decay);
   see(Option{.name = "freeze",
              .group = learning,
-             .help = "Layers, parameters or patterns to freeze: conv1,*.bias,batch_norm1 (with its statistics)",
+             .help = "Layers, parameters or patterns that stay as they are: conv1,*.bias",
              .matters = true},
       o.freeze);
   see(Option{.name = "group",
              .group = learning,
-             .help = "A rate or a decay of some parameters: '*.bias:learning_rate=0.1,weight_decay=0'; may be given "
-                     "several times, and the last one counts",
+             .help = "Rate or decay of some parameters; repeatable: '*.bias:learning_rate=0.1,weight_decay=0'",
              .field = "groups",
              .matters = true},
       o.groups, parse_group);
   see(Option{.name = "prune",
              .group = learning,
-             .help = "Set this share of the weights to zero while training, the smallest ones of each parameter: 0.9; "
-                     "0: none",
+             .help = "Share of weights, the smallest, set to zero in training: 0.9",
              .matters = true},
       o.prune);
   see(Option{.name = "prune-begin",
              .group = learning,
-             .help = "With --prune: share of the steps after which the first weights are zero",
+             .help = "With --prune: share of the steps before the first zeros",
              .matters = o.prune > 0,
              .unread = o.prune > 0 ? "" : "without .prune"},
       o.prune_begin);
   see(Option{.name = "prune-end",
              .group = learning,
-             .help = "With --prune: share of the steps after which no more weights become zero; the rest train on",
+             .help = "With --prune: share of the steps before the last zeros",
              .matters = o.prune > 0,
              .unread = o.prune > 0 ? "" : "without .prune"},
       o.prune_end);
   see(Option{.name = "prune-only",
              .group = learning,
-             .help = "With --prune: parameters that are pruned, as in --freeze: conv2,dense1.weight",
+             .help = "With --prune: parameters to prune, as in --freeze",
              .otherwise = "the weights of dense layers, convolutions and attention",
              .matters = o.prune > 0,
              .unread = o.prune > 0 ? "" : "without .prune"},
       o.prune_only);
   see(Option{.name = "early-stopping",
              .group = learning,
-             .help = "End after so many epochs whose test is no better than the best; 0: do not"},
+             .help = "Epochs without a better test before the training ends; 0: none",
+             .common = true},
       o.early_stopping);
-  see(Option{.name = "keep-best",
-             .group = learning,
-             .help = "In the end the model is that of the epoch with the best test"},
+  see(Option{.name = "keep-best", .group = learning, .help = "Save the model of the epoch with the best test"},
       o.keep_best);
   see(Option{.name = "reduce-rate-after",
              .group = learning,
-             .help = "Reduce the rate after so many epochs whose test is no better; 0: do not",
+             .help = "Epochs without a better test before the rate falls; 0: none",
              .matters = true},
       o.reduce_rate_after);
   see(Option{.name = "reduce-rate-factor",
              .group = learning,
-             .help = "By this, each time",
+             .help = "Factor of each such reduction",
              .matters = o.reduce_rate_after > 0,
              .unread = o.reduce_rate_after > 0 ? "" : "without .reduce_rate_after"},
       o.reduce_rate_factor);
   see(Option{.name = "least-improvement",
              .group = learning,
-             .help = "A test is better where its loss is less by more than this",
+             .help = "Difference of test losses from which on a test is better",
              .matters = o.reduce_rate_after > 0,
              .unread = o.early_stopping > 0 || o.keep_best || o.reduce_rate_after > 0
                            ? ""
@@ -231,134 +233,136 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
       o.initializer, parse_initializer);
   see(Option{.name = "dtype",
              .group = learning,
-             .help =
-                 "float32; mixed_bfloat16, on processors and GPUs that have it; with --device cuda also tf32, whose "
-                 "products are less exact, and mixed_float16",
+             .help = "Type of layers: float32, mixed_bfloat16; on GPUs also tf32, mixed_float16",
              .field = "precision",
+             .common = true,
              .matters = true},
       o.precision, parse_precision);
   see(Option{.name = "emulate-dtype",
              .group = learning,
-             .help = "--dtype mixed_bfloat16 also on a processor without instructions for it, slower than float32",
+             .help = "--dtype mixed_bfloat16 on a processor without instructions for it, slowly",
              .alike = false},
       o.emulate_dtype);
   see(Option{.name = "reduce-dtype",
              .group = learning,
-             .help = "Sum half gradients over the ranks in bfloat16 or float32, on the processor",
+             .help = "Type in which half gradients are summed on processors: bfloat16, float32",
              .otherwise = "that of the gradients",
              .unset = "theirs",
              .matters = true},
       o.reduce_dtype, parse_reduce_dtype);
 
   const std::string placement = "Where and how";
-  see(Option{.name = "device", .group = placement, .help = "auto, cpu, cuda"}, o.device, parse_device);
+  see(Option{.name = "device", .group = placement, .help = "auto, cpu, cuda", .common = true}, o.device, parse_device);
   see(Option{.name = "nondeterministic",
              .group = placement,
-             .help = "With --device cuda: the fastest engines, also where equal runs then differ in their last bits"},
+             .help = "With --device cuda: fastest engines; last bits of equal runs may differ"},
       o.nondeterministic);
   see(Option{.name = "steps-in-flight",
              .group = placement,
-             .help = "With --device cuda: steps that are begun before the oldest is looked at",
+             .help = "With --device cuda: steps begun before the oldest result is read",
              .unread = o.device == DeviceChoice::cpu ? "for .device = cpu" : ""},
       o.steps_in_flight);
   see(Option{.name = "threads",
              .group = placement,
-             .help = "Of a rank",
+             .help = "Threads per rank",
              .otherwise = "OMP_NUM_THREADS, or the cores it is bound to",
+             .common = true,
              .alike = false},
       o.threads);
-  see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy, parse_strategy);
+  see(Option{.name = "strategy", .group = placement, .help = listed_strategies(), .common = true}, o.strategy,
+      parse_strategy);
   visit(every, o.strategy.name(), see);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,
-             .help = "Of gradients on the wire: none, bf16, fp16, int8, int4, 2bit; auto: bf16 between nodes, where "
-                     "that saves a "
-                     "tenth of the time",
+             .help = "Gradients on the wire: none, bf16, fp16, int8, int4, 2bit, auto",
              .matters = true},
       o.compression, parse_compression);
   see(Option{.name = "bucket-bytes",
              .group = placement,
-             .help = "Gradients reduced together, e.g. 4M",
+             .help = "Bytes of gradients that are reduced together: 4M",
              .otherwise = "16M",
              .is_size = true},
       o.bucket_bytes);
   see(Option{.name = "memory-limit",
              .group = placement,
-             .help = "Refuse a plan that needs more a rank, e.g. 2G; the copies that checkpoints and audits keep are "
-                     "not counted",
+             .help = "Bytes per rank above which a plan is refused: 2G",
              .otherwise = "none",
              .is_size = true},
       o.memory_limit);
-  see(Option{.name = "plan",
-             .group = placement,
-             .help = "Take everything chosen by timing from this file, or write it there"},
+  see(Option{.name = "plan", .group = placement, .help = "File of all choices made by timing; written if missing"},
       o.plan);
 
   const std::string resilience = "Not losing work";
   see(Option{.name = "checkpoint-dir",
              .group = resilience,
-             .help = "Save the training in this folder, at the end and where it has to end early; all hosts share it"},
+             .help = "Folder of checkpoints, which all hosts share",
+             .common = true},
       o.checkpoint_dir);
   see(Option{.name = "checkpoint-every",
              .group = resilience,
-             .help = "And every so many steps, or every 30s, 10m, 1h",
-             .otherwise = "at the end alone"},
+             .help = "Steps, or 30s, 10m, 1h, between two checkpoints",
+             .otherwise = "at the end alone",
+             .common = true},
       o.checkpoint_every, parse_checkpoint_interval);
   see(Option{.name = "keep",
              .group = resilience,
-             .help = "The newest checkpoints that stay",
+             .help = "Number of newest checkpoints to keep",
              .unread = o.checkpoint_dir.empty() ? "without .checkpoint_dir" : ""},
       o.keep);
   see(Option{.name = "resume",
              .group = resilience,
-             .help = "Go on from the newest whole checkpoint; start if there is none"},
+             .help = "Resume from the newest whole checkpoint, if there are any",
+             .common = true},
       o.resume);
   see(Option{.name = "resume-or-restart",
              .group = resilience,
              .help = "--resume, but start anew if no checkpoint is whole"},
       o.resume_or_restart);
-  see(Option{.name = "resume-from", .group = resilience, .help = "Go on from this one, DIR/step-N"}, o.resume_from);
+  see(Option{.name = "resume-from", .group = resilience, .help = "Checkpoint to resume from: DIR/step-N"},
+      o.resume_from);
   see(Option{.name = "exact",
              .group = resilience,
-             .help = "End rather than go on with other bits, as on other hosts",
+             .help = "End rather than resume with other bits",
              .unread =
                  o.checkpoint_dir.empty() && o.resume_from.empty() ? "without .checkpoint_dir or .resume_from" : ""},
       o.exact);
   see(Option{.name = "allow-changes",
              .group = resilience,
-             .help = "Options that may differ from the checkpoint's, e.g. seed,learning-rate"},
+             .help = "Options that may differ from the checkpoint's: seed,learning-rate"},
       o.allow_changes);
   see(Option{.name = "time-limit",
              .group = resilience,
-             .help = "H:M:S after which to save and end with status 75",
+             .help = "Time, H:M:S, after which to save and end with status 75",
              .otherwise = "none"},
       o.time_limit, parse_time_limit);
   see(Option{.name = "audit-every",
              .group = resilience,
-             .help = "Compare the replicas every so many steps, and before each checkpoint",
+             .help = "Steps between two comparisons of the replicas",
              .otherwise = "not"},
       o.audit_every);
   see(Option{.name = "on-divergence",
              .group = resilience,
-             .help = "Replicas that differ: stop, rollback",
+             .help = "If replicas differ: stop, rollback",
              .unread = o.audit_every > 0 ? "" : "without .audit_every"},
       o.on_divergence, parse_on_divergence);
   see(Option{.name = "on-nonfinite",
              .group = resilience,
-             .help = "A loss or gradient that is not finite: stop, skip, rollback; looks at all gradients in each step",
+             .help = "If a loss or gradient is not finite: stop, skip, rollback",
              .otherwise = "stop, by the loss alone"},
       o.on_nonfinite, parse_on_nonfinite);
   see(Option{.name = "inject", .group = "", .help = "For tests: KIND@STEP[:RANK]", .field = "faults"}, o.faults);
 
   const std::string files = "Files";
-  see(Option{.name = "init", .group = files, .help = "Start from these parameters (safetensors)"}, o.init);
-  see(Option{.name = "save", .group = files, .help = "Write the trained parameters (safetensors)"}, o.save);
-  see(Option{.name = "predictions", .group = files, .help = "Write the outputs for the test data (safetensors)"},
+  see(Option{.name = "init", .group = files, .help = "Initial parameters (safetensors)", .common = true}, o.init);
+  see(Option{.name = "save", .group = files, .help = "File for the trained parameters (safetensors)", .common = true},
+      o.save);
+  see(Option{.name = "predictions", .group = files, .help = "File for the outputs for the test data (safetensors)"},
       o.predictions);
-  see(Option{.name = "summary-json", .group = files, .help = "Write the results"}, o.summary_json);
-  see(Option{.name = "metrics", .group = files, .help = "Write a JSON line a step"}, o.metrics);
-  see(Option{.name = "tensorboard", .group = files, .help = "Write scalars for TensorBoard to this folder"},
+  see(Option{.name = "summary-json", .group = files, .help = "File for the results (JSON)", .common = true},
+      o.summary_json);
+  see(Option{.name = "metrics", .group = files, .help = "File for a JSON line per step", .common = true}, o.metrics);
+  see(Option{.name = "tensorboard", .group = files, .help = "Folder for scalars that TensorBoard reads"},
       o.tensorboard);
 }
 

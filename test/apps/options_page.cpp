@@ -25,7 +25,7 @@ Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});
 Trainer sharing(world, model, loss, {.strategy = Sharded{.one_copy = true}});
 ```
 
-An application may have more of its own (`--help` shows all), and its own numbers of epochs, optimizer and learning rate. In a program of
+An application may have more of its own (`--help-all` shows all), and its own numbers of epochs, optimizer and learning rate. In a program of
 your own the optimizer is `sgd` and the schedule `constant` unless you say otherwise. The library's errors name the field, an application's the
 option. A `--config` file is [TOML](https://toml.io) without sections: lines `name = value`, where a value is a number, `true` or
 `false`, a text in quotes, or an array of these. An error names the file and the line.

@@ -238,7 +238,8 @@ RANK_CASE("an optimizer that needs whole parameters is refused, and an unknown o
 
 RANK_CASE("many pushes and pulls are under way at once") {
   if (ranks() == 1) return;
-  const std::size_t keys = test::ranks_are_threads() ? 300 : 3000;  // threads buffer no messages: more in flight take long
+  const std::size_t keys =
+      test::ranks_are_threads() ? 300 : 3000;  // threads buffer no messages: more in flight take long
   with_store(adding_store({.part_bytes = 64}), [&](KeyValueStore& store) {
     std::vector<Numbers> gradients(keys), values(keys);
     std::vector<KeyValueStore::Value> first;

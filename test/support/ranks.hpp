@@ -14,8 +14,8 @@ void on_ranks(const std::function<void()>& body);
 /// Whether ranks are threads of this program.
 [[nodiscard]] bool ranks_are_threads();
 
-/// Makes the world, runs the tests in it, and returns the worst rank's result on every rank. RONDA_TEST_THREADS=N: makes
-/// N ranks that are threads, without MPI.
+/// Makes the world, runs the tests in it, and returns the worst rank's result on every rank. RONDA_TEST_THREADS=N:
+/// makes N ranks that are threads, without MPI.
 int with_world(int& argc, char**& argv, const std::function<int()>& tests);
 
 /// That for all tests of this program; the arguments are Catch's.

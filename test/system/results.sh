@@ -10,6 +10,13 @@ expect_status 0
 for text in 'Data and length:' 'Learning:' 'Where and how:' 'Files:' 'Output:' '--seed UINT( \[1\]|=1)' 'nesterov\]?' '--hidden'; do
   expect "'$text' in the help" grep -Eq -- "$text" "$work/out" # defaults stand in brackets with CLI11 2.4, behind = with 2.3
 done
+expect 'no option of one strategy in the help' test "$(grep -c -- --fragments "$work/out")" -eq 0
+expect 'few options in the help' test "$(grep -c '^  *--' "$work/out")" -le 40
+mpi 1 "$apps/mnist_mlp" --help-all
+expect_status 0
+for text in 'Strategy local_sgd:' '--fragments' '--prune-begin' '--communication-timeout' '--hidden'; do
+  expect "'$text' among all options" grep -Eq -- "$text" "$work/out"
+done
 mpi 2 "$apps/mnist_mlp" --help
 expect_status 0
 expect 'the help once' test "$(grep -c '^Usage' "$work/out")" -eq 1
