@@ -457,8 +457,7 @@ TEST_CASE("what cannot make local steps is refused, with the remedy") {
   for (const std::size_t bad : {0, 51})
     require_mentions(local_refusal({.fragments = bad}), {".fragments", std::to_string(bad)});
   for (const std::uint64_t bad : {0, 50})
-    require_mentions(local_refusal({.fragments = 2, .fragment_delay = bad}),
-                     {".fragment_delay", std::to_string(bad)});
+    require_mentions(local_refusal({.fragments = 2, .fragment_delay = bad}), {".fragment_delay", std::to_string(bad)});
   require_mentions(local_refusal({.fragment_delay = 2}), {".fragment_delay", ".fragments"});
   require_mentions(local_refusal({.outer_rate = 0.5}), {".outer_rate", "nesterov"});
   for (const double bad : {0.0, -1.0, std::numeric_limits<double>::infinity()})

@@ -8,8 +8,8 @@
 
 namespace ronda {
 
-SplitModel::SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Picker& picker,
-                       const Split& options, std::size_t parts)
+SplitModel::SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Picker& picker, const Split& options,
+                       std::size_t parts)
     : whole_(std::move(whole)) {
   choose(options, parts);
   split_ = split(whole_, choices_, parts);
