@@ -25,12 +25,12 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COPY = ROOT / "build/mutants"
 
-# folder of sources: the target and the tests (of ctest, those that fail soonest first) that cover it
+# folder of sources: the programs and the tests (of ctest, those that fail soonest first) that cover it
 COVERED = {
     "collectives/host/algorithms": ("test_collectives", [
         r"^(algorithms|compression|reductions|cost_model)$",
         r"^(allreduce|collectives)[.](3|4)_ranks$|^(allreduce|collectives)[.]two_a_node[.]4_ranks$|^calibration[.]3_ranks$"]),
-    "runtime/strategy/exchange": ("test_strategy", [r"^strategy_.*[.]2_ranks$", r"^strategy_.*[.]3_ranks$"]),
+    "runtime/strategy/exchange": ("test_strategy test_strategy_allocation", [r"^strategy_.*[.]2_ranks$", r"^strategy_.*[.]3_ranks$"]),
 }
 
 OPERATORS = {" + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " += ": " -= ", " -= ": " += ",
@@ -110,7 +110,7 @@ def bound_process() -> None:
 def run(command: list[str], limit: float | None = None) -> bool:
     """Whether it succeeds, within `limit` seconds; everything that it started ends with it."""
     with open(COPY / "log", "w") as log:
-        process = subprocess.Popen(command, cwd=COPY, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=bound_process)
+        process = subprocess.Popen(command, cwd=COPY, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=bound_process)
         try:
             return process.wait(limit) == 0
         except subprocess.TimeoutExpired:
@@ -123,8 +123,8 @@ def run(command: list[str], limit: float | None = None) -> bool:
             process.wait()
 
 
-def build(target: str, jobs: int) -> bool:
-    return run(["cmake", "--build", "build", "--target", target, "-j", str(jobs)])
+def build(targets: str, jobs: int) -> bool:
+    return run(["cmake", "--build", "build", "-j", str(jobs), "--target", *targets.split()])
 
 
 def tests_pass(tests: list[str], jobs: int, limit: float | None = None) -> bool:
