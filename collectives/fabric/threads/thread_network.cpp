@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -103,10 +104,10 @@ class ThreadNetwork::End final : public FabricTransport {
     mine.taken_back = false;
     mine.done.store(false, std::memory_order_relaxed);
     network_.post(mine);
-    return reinterpret_cast<std::uintptr_t>(&mine);
+    return std::bit_cast<std::uintptr_t>(&mine);
   }
   [[nodiscard]] static Posted& posted_of(const Handle& handle) noexcept {
-    return *reinterpret_cast<Posted*>(static_cast<std::uintptr_t>(handle.id));
+    return *std::bit_cast<Posted*>(static_cast<std::uintptr_t>(handle.id));
   }
   bool test(Handle& handle) override {
     Posted& mine = posted_of(handle);
