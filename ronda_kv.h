@@ -1,7 +1,7 @@
 #ifndef RONDA_KV_H
 #define RONDA_KV_H
-/* Ronda's parameter server for C, and for every language that calls C: some ranks, the servers, keep named float32
- * values and update them; the others, the workers, push gradients and pull values. docs/key_value.md describes it.
+/* Ronda's parameter server for C, and for every language that calls C: some ranks, the servers, store named float32
+ * values and update them; the others, the workers, push gradients and pull values. See docs/key_value.md.
  *
  *     ronda_kv* store;
  *     if (ronda_kv_open(NULL, &store) != RONDA_OK) ...       start it with mpirun, two ranks or more
@@ -10,7 +10,7 @@
  *     if (server) {
  *       ronda_kv_serve(store);                                until all workers have closed
  *     } else {
- *       ronda_kv_init(store, "weights", weights, count);      all workers; the first one's values count
+ *       ronda_kv_init(store, "weights", weights, count);      all workers; the first one's values are stored
  *       for (...) {
  *         ronda_kv_push(store, "weights", gradient, count);
  *         ronda_kv_pull(store, "weights", weights, count);
@@ -18,9 +18,9 @@
  *     }
  *     ronda_kv_close(store);
  *
- * Rules. What ronda.h says of statuses and of NULL holds here, and ronda_last_error has the text. A store is used by
- * one thread, the one that opened it. A process opens one store, and has no group of ronda.h beside it, as both start
- * MPI. After RONDA_ERROR_COMMUNICATION a store is only for ronda_kv_close. */
+ * Rules. The rules of ronda.h for statuses and NULL apply, and ronda_last_error returns the error text. A store is used
+ * by one thread, the one that opened it. A process opens one store, and cannot also have a group of ronda.h, as both
+ * start MPI. After RONDA_ERROR_COMMUNICATION only ronda_kv_close may be called. */
 #include <ronda/ronda.h>
 
 #ifdef __cplusplus
@@ -30,71 +30,73 @@ extern "C" {
 typedef struct ronda_kv ronda_kv;
 
 typedef struct ronda_kv_options {
-  size_t size;               /* as given to ronda_kv_default_options, which sets it */
-  int servers;               /* ranks that are servers, the last ones. 1 unless it is set */
-  const int* server_ranks;   /* other than NULL: these ranks instead, `servers` of them */
-  int asynchronous;          /* other than 0: each gradient is applied as it comes. Else rounds: their mean is */
-  int replicas_to_aggregate; /* gradients in a round; 0, as it is unless it is set: of all workers */
-  int64_t max_staleness;     /* asynchronous: a worker that has pushed a key so many times more often than the slowest
-                                waits. Less than 0, as it is unless it is set: none waits */
-  size_t part_bytes;         /* longer values are cut into parts; a multiple of 64. 0: 4 MiB */
+  size_t size;               /* set by ronda_kv_default_options to the size that it is given */
+  int servers;               /* number of servers: the last ranks. Default 1 */
+  const int* server_ranks;   /* not NULL: these ranks instead, `servers` of them */
+  int asynchronous;          /* nonzero: each gradient is applied on arrival. 0: in rounds, by their mean */
+  int replicas_to_aggregate; /* gradients per round. Default 0: one from each worker */
+  int64_t max_staleness;     /* asynchronous: a worker waits if it has more than this many pushes of a key more than the
+                                slowest worker. Default -1; negative: no worker waits */
+  size_t part_bytes;         /* longer values are divided into parts; a multiple of 64. 0: 4 MiB */
   double communication_timeout; /* as in ronda_options */
-  size_t ahead_bytes; /* of each worker's gradients that a server keeps for later rounds: a push beyond it waits.
-                         0: 256 MiB */
+  size_t ahead_bytes; /* bytes of a worker's gradients that a server stores for later rounds: further pushes wait. 0:
+                         256 MiB */
 } ronda_kv_options;
 
 /* A part of a value, for an update. */
 typedef struct ronda_kv_part {
   const char* key;
   size_t begin; /* its first element in the value */
-  size_t count; /* its elements */
-  size_t total; /* the value's elements */
+  size_t count; /* elements of the part */
+  size_t total; /* elements of the value */
 } ronda_kv_part;
 
-/* Changes `values` by `gradient`; both have part->count elements. Called on a server, in ronda_kv_serve. `updates`: how
- * often this part was updated before. Returns 0, or else every call of every worker fails. */
+/* Updates `values` by `gradient`; both have part->count elements. Called on a server, in ronda_kv_serve. `updates` is
+ * the number of earlier updates of this part. Returns 0; for any other result every call of every worker fails. */
 typedef int (*ronda_kv_update)(const ronda_kv_part* part, uint64_t updates, float* values, const float* gradient,
                                void* context);
 
-/* `size` is sizeof(ronda_kv_options) as the program was compiled with. */
+/* `size` is sizeof(ronda_kv_options) at compile time. */
 ronda_status ronda_kv_default_options(ronda_kv_options* options, size_t size);
 
-/* Starts MPI; `options` may be NULL. To be called on all ranks. `*store` is written where it returns RONDA_OK. Options
- * that no number of ranks makes right are refused before MPI starts, which cannot start again. */
+/* Starts MPI; `options` may be NULL. Called on all ranks. `*store` is written if it returns RONDA_OK. Options that are
+ * invalid for any number of ranks are refused before MPI starts, because MPI can start only once. */
 ronda_status ronda_kv_open(const ronda_kv_options* options, ronda_kv** store);
-/* The same in a program that has MPI: over the communicator with this Fortran handle. The program ends MPI itself,
- * after ronda_kv_close. */
+/* The same for a program that initialises MPI itself: over the communicator with this Fortran handle. The program
+ * finalizes MPI itself, after ronda_kv_close. */
 ronda_status ronda_kv_open_comm(int communicator, const ronda_kv_options* options, ronda_kv** store);
 
 ronda_status ronda_kv_is_server(const ronda_kv* store, int* server);
-/* Which of the workers, or of the servers, this rank is, and how many of them there are. */
+/* Index of this rank among the workers, or among the servers, and their number. */
 ronda_status ronda_kv_index(const ronda_kv* store, int* index, int* of);
 
-/* How servers update; the workers give the same. Before ronda_kv_serve. Without, what is pushed replaces the value. By
- * an optimizer of Ronda's that updates each number by itself (sgd, momentum, nesterov, adam, adamw, ...), with its
- * usual numbers; a learning rate of 0 is its usual one. */
+/* Sets how servers update values; called on all ranks with equal arguments, before ronda_kv_serve. Without it, a pushed
+ * gradient replaces the value. ronda_kv_set_optimizer takes an optimizer of Ronda that updates each number by itself
+ * (sgd, momentum, nesterov, adam, adamw, ...), with its default options; a learning rate of 0 is its default rate. */
 ronda_status ronda_kv_set_optimizer(ronda_kv* store, const char* name, double learning_rate);
 ronda_status ronda_kv_set_updater(ronda_kv* store, ronda_kv_update update, void* context);
 
-/* The servers'. Returns when all workers have closed; or fails, as when an update does, and then ronda_kv_close is what
- * is left to do. */
+/* For servers. Returns when all workers have closed, or with an error, for example if an update fails; then only
+ * ronda_kv_close may be called. */
 ronda_status ronda_kv_serve(ronda_kv* store);
 
-/* The workers'. All give the same keys and sizes to ronda_kv_init. */
+/* For workers. All give the same keys and sizes to ronda_kv_init. */
 ronda_status ronda_kv_init(ronda_kv* store, const char* key, const float* values, size_t count);
-/* Returns when the servers have the gradient, and no more than ahead_bytes of this worker's wait for later rounds. */
+/* Returns when the servers have received the gradient, and at most ahead_bytes of this worker's gradients wait for
+ * later rounds. */
 ronda_status ronda_kv_push(ronda_kv* store, const char* key, const float* gradient, size_t count);
-/* In rounds: waits for the round that this worker has pushed to. */
+/* In rounds: waits for the round of this worker's last push. */
 ronda_status ronda_kv_pull(ronda_kv* store, const char* key, float* values, size_t count);
-/* Updates of the value that this worker has pulled last; 0 before. */
+/* Number of updates in the value that this worker has pulled last; 0 before. */
 ronda_status ronda_kv_version(const ronda_kv* store, const char* key, uint64_t* updates);
 /* Returns when all workers that have not closed have called it. */
 ronda_status ronda_kv_barrier(ronda_kv* store);
 
-/* A worker needs nothing more; a server has served. Frees the store, whatever it returns, and ends MPI if ronda_kv_open
- * started it, unless something has failed. */
+/* Closes the store: a worker after its last call, a server after ronda_kv_serve. Frees the store, whatever it returns,
+ * and ends MPI if ronda_kv_open started it, unless a call has failed. */
 ronda_status ronda_kv_close(ronda_kv* store);
-/* A worker gives up, and `why` is what the others hear: their calls fail. Frees the store; MPI is left as it is. */
+/* For a worker that fails: the calls of the other workers then fail with the reason `why`. Frees the store; MPI is not
+ * finalized. */
 ronda_status ronda_kv_leave(ronda_kv* store, const char* why);
 
 #ifdef __cplusplus

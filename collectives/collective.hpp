@@ -15,60 +15,59 @@
 
 namespace ronda {
 
-/// How an allreduce is done. `automatic` chooses by placement and size. Other algorithms have numbers from
-/// `first_other` on, and are known by name: see allreduce_names.
+/// Algorithm of an allreduce. `automatic` chooses by the ranks' placement and the size. Algorithms without an
+/// enumerator of their own have numbers from `first_other` and are selected by name: see allreduce_names.
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
-  node,              ///< in the node's shared memory, by two shots, or by one where it is little; all ranks on one node
-  ring,              ///< segmented pipelined ring over messages; any layout of ranks
-  halving,           ///< recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most
-  doubling,          ///< recursive doubling over messages: for the shortest; 1 GiB at most
-  hierarchical,      ///< `node` inside each node, a ring a slice across nodes
-  mpi,               ///< MPI_Iallreduce, on a copy; the reference
-  nccl,              ///< by NCCL; for tensors on GPUs
-  staged,            ///< through the host's memory, by what is best there; for tensors on GPUs
+  node,              ///< ranks of one node only: in shared memory, in two phases (one phase for small data)
+  ring,              ///< segmented, pipelined ring of messages; any placement of ranks
+  halving,           ///< recursive halving and doubling (Rabenseifner), by messages; at most 1 GiB
+  doubling,          ///< recursive doubling, by messages: for the shortest data; at most 1 GiB
+  hierarchical,      ///< `node` inside each node, one ring per slice between nodes
+  mpi,               ///< MPI_Iallreduce on a copy; the reference
+  nccl,              ///< NCCL; for tensors on GPUs
+  staged,            ///< through host memory, by the best algorithm there; for tensors on GPUs
   first_other = 16,  ///< direct; the next new algorithm takes 17
 };
-/// `auto` and the algorithms for one kind of memory, or for any.
+/// `auto`, and the names of the algorithms for this kind of memory; all names without `device`.
 [[nodiscard]] std::vector<std::string_view> allreduce_names(std::optional<DeviceKind> device = {});
-/// By one of these names. Throws InputError that lists them.
+/// The algorithm with one of these names. Throws InputError, which lists them.
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 
-/// An allreduce that will be done many times. All tensors, of any types, are reduced in place, together; every rank
-/// gives the same counts and types in the same order.
+/// An allreduce to run many times. All tensors, of any types, are reduced together, in place. Every rank gives the same
+/// counts and types in the same order.
 struct AllreduceSpec {
   std::vector<Tensor> tensors;
   ReduceOp op = ReduceOp::sum;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::string label = "an allreduce";  ///< for messages: `bucket 3`
-  /// Of what is sent of `tensors`, which are float32 then; a sum or a mean. What stays in a node's memory is never
-  /// compressed. All ranks get the same bits all the same.
+  /// Compression of the messages for `tensors`, which must then be float32; only for a sum or a mean. Data in a node's
+  /// shared memory is never compressed. All ranks get the same bits with compression too.
   Compression compression = Compression::none;
-  std::uint64_t seed = 1;          ///< of stochastic rounding
-  std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, and never compressed
-  /// Takes denormal numbers for zero, as training's gradients: see DenormalScope. Else they are summed as they are,
-  /// within a training's step, too, unless the program itself has set its threads otherwise.
+  std::uint64_t seed = 1;          ///< for stochastic rounding
+  std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, never compressed
+  /// Treats denormal numbers as zero, for gradients of a training: see DenormalScope. If false, denormal numbers are
+  /// kept, also within a training step, unless the program itself has set its threads to flush them.
   bool flush_denormals = false;
-  /// Goes on while nothing happens: of runs with nothing between them, the record has the last alone.
+  /// Runs repeatedly even while the program is idle: the record keeps only the last of several consecutive runs.
   bool idles = false;
 };
 
-/// Tensors in the host's memory cannot be reduced by what is for those of a device, nor the other way round. Throws
-/// InputError that says so.
+/// Throws InputError if `algorithm` is for another kind of memory than that of `device`: host or GPU.
 void require_fitting(AllreduceAlgorithm algorithm, DeviceKind device);
 
-// Besides the allreduce. All ranks give the same of everything but the tensors' places, unless it says otherwise.
-// `counts` are elements by rank; left out, all ranks have as many.
+// The other collectives. All ranks give equal specs, except for the tensors' addresses and where a spec states
+// otherwise. `counts` are elements per rank, by rank; if empty, all ranks have equally many.
 
-/// `tensor` of `root` replaces that of the others.
+/// Copies `tensor` of `root` to all other ranks.
 struct BroadcastSpec {
   Tensor tensor;
   int root = 0;
   std::string label = "a broadcast";
 };
 
-/// `tensor` of `root` becomes what all ranks' reduce to; the others' are used as scratch.
+/// Reduces `tensor` over all ranks into that of `root`. The other ranks' tensors are used as scratch.
 struct ReduceSpec {
   Tensor tensor;
   int root = 0;
@@ -76,23 +75,23 @@ struct ReduceSpec {
   std::string label = "a reduce";
 };
 
-/// Rank r's part of `all`, on rank r, becomes what all ranks' reduce to; the other parts are used as scratch.
+/// Reduces `all` over all ranks: rank r gets the result in its own part r. Its other parts are used as scratch.
 struct ReduceScatterSpec {
   Tensor all;
   ReduceOp op = ReduceOp::sum;
   std::vector<std::size_t> counts = {};
   std::string label = "a reduce-scatter";
-  bool flush_denormals = false;  ///< as AllreduceSpec's
+  bool flush_denormals = false;  ///< see AllreduceSpec
 };
 
-/// Rank r's part of `all` on rank r replaces that of the others.
+/// Copies part r of `all` from rank r to all other ranks, for each r.
 struct AllgatherSpec {
   Tensor all;
   std::vector<std::size_t> counts = {};
   std::string label = "an allgather";
 };
 
-/// `mine` of rank r becomes rank r's part of `all` on `root`; the other ranks need no `all`.
+/// Copies `mine` of rank r to part r of `all` on `root`. Other ranks need no `all`.
 struct GatherSpec {
   Tensor mine, all;
   int root = 0;
@@ -100,7 +99,7 @@ struct GatherSpec {
   std::string label = "a gather";
 };
 
-/// Rank r's part of `all` on `root` becomes `mine` of rank r; the other ranks need no `all`.
+/// Copies part r of `all` on `root` to `mine` of rank r. Other ranks need no `all`.
 struct ScatterSpec {
   Tensor all, mine;
   int root = 0;
@@ -108,17 +107,18 @@ struct ScatterSpec {
   std::string label = "a scatter";
 };
 
-/// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are each rank's own: what it sends
-/// to, and receives from, each rank. The two tensors lie apart, but that a rank's part for itself may lie where it is
-/// to be.
+/// Copies part r of `outgoing` on rank s to part s of `incoming` on rank r. The counts may differ per rank: the
+/// elements that this rank sends to, and receives from, each rank. The two tensors must not overlap, except that a
+/// rank's part for itself may already be in place.
 struct AlltoallSpec {
   Tensor outgoing, incoming;
   std::vector<std::size_t> outgoing_counts = {}, incoming_counts = {};
   std::string label = "an alltoall";
 };
 
-/// `tensor` goes to one other rank, which receives as much from this one. Of these two ranks alone; what goes from one
-/// to the other arrives in the order in which it is started there. Up to 8192 each way may be in flight.
+/// Sends `tensor` to one other rank, which plans a receive of the same size. Collective over these two ranks only.
+/// Messages from one rank to another arrive in the order in which the sender starts them. At most 8192 may be in flight
+/// in each direction.
 struct SendSpec {
   Tensor tensor;
   int to = 0;
@@ -130,14 +130,14 @@ struct ReceiveSpec {
   std::string label = "a receive";
 };
 
-/// `table` (rows, width), float32, on each rank zero but for its touched rows, becomes the sum of all ranks'; `touched`
-/// becomes the rows that any rank had, in the same order on all ranks. Only these rows travel; which they are may
-/// differ from run to run. Takes denormal numbers for zero, as it is for training's gradients.
+/// Sums `table` (rows, width), float32, over all ranks. On each rank it must be zero outside its touched rows.
+/// `touched` becomes the union of all ranks' touched rows, in the same order on all ranks. Only these rows are sent;
+/// each run may touch other rows. Denormal numbers are treated as zero, as the tables are gradients of a training.
 struct SparseAllreduceSpec {
   Tensor table;
-  TouchedRows* touched = nullptr;  ///< of this table; outlives the collective
-  /// `automatic` and `node`: in the node's memory, where all ranks are on one and table and list are in what they
-  /// share; else, and by any other, by messages.
+  TouchedRows* touched = nullptr;  ///< of `table`; outlives the collective
+  /// `automatic` and `node` use the node's shared memory if all ranks are on one node and the table and its list of
+  /// rows lie in shared memory. Otherwise, and with any other algorithm, rows are sent as messages.
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::string label = "a sparse allreduce";
 };
@@ -145,42 +145,45 @@ struct SparseAllreduceSpec {
 using CollectiveSpec = std::variant<AllreduceSpec, BroadcastSpec, ReduceSpec, ReduceScatterSpec, AllgatherSpec,
                                     GatherSpec, ScatterSpec, AlltoallSpec, SendSpec, ReceiveSpec, SparseAllreduceSpec>;
 
-/// How long a collective's runs take, in seconds: from where its tensors are ready to its end.
+/// Duration of a collective's runs in seconds, from the time its tensors are ready to the end.
 struct CollectiveTimes {
-  std::optional<double> predicted;  ///< by the cost model, where there is one: see Communicator::link_costs
-  double total = 0;                 ///< of the runs so far, as measured here; of brief ones, as one in 16 was
+  /// Predicted duration of one run by the cost model; empty without a prediction: see Communicator::link_costs.
+  std::optional<double> predicted;
+  /// Total of all runs so far, measured on this rank. For brief collectives extrapolated from one run in 16.
+  double total = 0;
   std::uint64_t runs = 0;
 };
 
-/// A planned collective. Its memory, messages and coroutine frames were set up when it was planned, so that starting it
-/// allocates nothing.
+/// A planned collective. Planning allocates its memory, messages and coroutine frames, so that `start` allocates
+/// nothing.
 ///
-/// The tensors' memory may be freed when the event of the last run is done, or has thrown, or this object is gone. One
-/// that is destroyed under way is given up: where other ranks do not take what it has sent within half a second, the
-/// world is over, and collectives of any of its ranks throw CommunicationError. Where MPI has passed on all that it has
-/// sent, who waits for the rest of it waits for `communication_timeout`.
+/// The tensors' memory may be freed once the event of the last run is done or has thrown, or once this object is
+/// destroyed. Destroying a collective in flight aborts the run. If other ranks do not receive its sent messages within
+/// half a second, the World fails: collectives of all its ranks then throw CommunicationError. If MPI has delivered all
+/// its sent messages, ranks that wait for further ones wait for `communication_timeout`.
 class Collective : public Completion {
  public:
   virtual ~Collective() = default;
-  /// Starts once `ready` has happened. Collective: all ranks start the same collectives in the same order; several may
-  /// be in flight, but one only once at a time. The tensors belong to the collective until the returned event is done.
+  /// Starts a run as soon as `ready` is done. Collective: all ranks start the same collectives in the same order.
+  /// Several collectives may be in flight, but only one run of each. The tensors belong to the collective until the
+  /// returned event is done.
   virtual Event start(const Event& ready = {}) = 0;
-  /// Whether it goes on without the host, once started: then nobody need ask its events, and a device's graph may have
-  /// it inside.
+  /// Whether a started run completes without the host. If so, its events need no polling, and the run can be captured
+  /// in a device's graph.
   [[nodiscard]] virtual bool moves_alone() const noexcept { return false; }
-  /// What it is done by, for reports: `node`, `ring`, `tree`, …
+  /// Name of the algorithm, for reports: `node`, `ring`, `tree`, …
   [[nodiscard]] virtual std::string_view algorithm() const noexcept = 0;
-  /// What its numbers are sent as: those of its largest tensor, if there are several.
+  /// Compression of the messages; with several tensors, that of the largest.
   [[nodiscard]] virtual Compression compression() const noexcept { return Compression::none; }
-  /// Bytes of the host that this rank keeps beside the tensors: for compression, or for tensors of a device.
+  /// Bytes of host memory that this rank holds in addition to the tensors: for compression, or for tensors of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
-  /// Bytes that this rank has sent in messages so far; of sparse tables also what it has written for others in a node's
-  /// memory. 0 where MPI's own collectives or a device do it. Not while it is in flight.
+  /// Bytes that this rank has sent in messages so far. For sparse tables, also the bytes written for other ranks in
+  /// shared memory. 0 if MPI's own collectives or a device send them. Not to be called while a run is in flight.
   [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
-  /// Shows what of one run the next builds on: for int8, int4 and 2bit what rounding has lost so far, and how many runs
-  /// there were. Equal continuation needs it.
+  /// Visits the state that the next run depends on: for int8, int4 and 2bit the accumulated rounding errors and the
+  /// number of runs. Restoring it gives bitwise equal results after a restart.
   virtual void visit(StateVisitor& /*visitor*/) {}
-  /// Not while it is in flight.
+  /// Not to be called while a run is in flight.
   [[nodiscard]] virtual CollectiveTimes times() const noexcept = 0;
 };
 

@@ -20,33 +20,33 @@ class DeviceContext;
 class Recording;
 struct LinkCosts;
 
-/// What memory is for.
+/// Kinds of memory that Communicator::allocate returns.
 enum class Memory : std::uint8_t {
   per_rank,     ///< private to the rank
-  node_shared,  ///< what reductions are fastest on: a mapping that the node's ranks share, where there is room for it
-  /// A mapping that is the same memory for all ranks of the node, where there is room for it: each reads and writes
-  /// all of it. For no collective of the node's ranks but a broadcast, since a rank's tensor is another's; across nodes
-  /// one rank of each may take part.
+  node_shared,  ///< a mapping shared by the node's ranks, for the fastest reductions; private memory if it does not fit
+  /// One copy per node, which all ranks of the node read and write; private memory if it does not fit. A broadcast is
+  /// the only collective in which several ranks of one node may use it, since their tensors are the same memory. For
+  /// other collectives, one rank per node may take part.
   one_a_node,
-  on_device,  ///< of this rank's device, known to what reduces it: see Communicator::use_device
+  on_device,  ///< memory of this rank's device, registered for its collectives: see Communicator::use_device
 };
 
-/// Where the ranks of a communicator sit.
+/// Placement of a communicator's ranks on nodes.
 struct Topology {
   int nodes = 1;
-  int node = 0;           ///< of this rank, counted in order of the lowest rank on it
-  int ranks_on_node = 1;  ///< of this communicator, on this rank's node
+  int node = 0;           ///< this rank's node; nodes are numbered in the order of their lowest ranks
+  int ranks_on_node = 1;  ///< ranks of this communicator on this rank's node
   int rank_on_node = 0;
   int most_ranks_on_a_node = 1, fewest_ranks_on_a_node = 1;
-  bool oversubscribed = false;  ///< some node has more ranks than cores for them, or RONDA_SHARED_CORES says so
+  bool oversubscribed = false;  ///< some node has more ranks than cores for them, or RONDA_SHARED_CORES is above 0
   HostNames hosts;              ///< by rank
 };
 
 /// A group of ranks that reduce, copy and wait together. A handle: copies refer to the same group. Every function is
-/// collective over the group unless it says otherwise: all ranks call the same ones in the same order. No destructor
-/// is collective, so a rank that unwinds holds nobody up.
+/// collective over the group unless stated otherwise: all ranks call the same ones in the same order. Destructors are
+/// not collective, so a rank that unwinds its stack blocks no other.
 ///
-/// Errors: CommunicationError where MPI reports one; LogicError where ranks could be seen to disagree.
+/// Errors: CommunicationError if MPI reports an error; LogicError if ranks are found to disagree.
 class Communicator {
  public:
   class Group;  ///< the implementation, over MPI
@@ -56,121 +56,124 @@ class Communicator {
   [[nodiscard]] int size() const noexcept;                  ///< not collective
   [[nodiscard]] const Topology& topology() const noexcept;  ///< not collective
 
-  /// Not collective: what follows belongs to this step of the caller's, for records and messages; 0: to none.
+  /// Not collective: sets the training step that records and messages name from now on; 0: none.
   void set_step(std::uint64_t step) const noexcept;
 
-  /// Zeroed memory. Asks first, on all ranks together, whether the node's shared mapping has the room; where it has
-  /// not, all ranks get private memory, and `take_notes()` says why.
+  /// Returns zeroed memory. All ranks first check together that shared memory has enough room on their node; otherwise
+  /// all ranks get private memory, and `take_notes()` gives the reason.
   Buffer allocate(std::size_t bytes, Memory memory);
 
-  /// From here on tensors on this rank's device can be planned for as well as the host's: all ranks have one each. A
-  /// group that is split off begins without. `wanted` is automatic, nccl or staged; automatic is NCCL where the program
-  /// has it and every rank has a GPU of its own, and through the host otherwise, for which `take_notes()` gives the
-  /// reason. Throws InputError where what was asked for cannot be, CommunicationError where the ranks cannot be
-  /// connected; on all ranks.
+  /// Lets this group plan collectives for tensors on this rank's device, in addition to host memory. All ranks have one
+  /// device each. Groups made by `split` start without a device. `wanted` is automatic, nccl or staged; automatic
+  /// selects NCCL if the program is built with it and every rank has a GPU of its own, and otherwise staging through
+  /// host memory, for which `take_notes()` gives the reason. Throws, on all ranks, InputError if `wanted` is
+  /// impossible, CommunicationError if the ranks cannot be connected.
   void use_device(std::shared_ptr<DeviceContext> device, AllreduceAlgorithm wanted = AllreduceAlgorithm::automatic);
 
-  /// Not collective: a line a rank, `rank 2 on node1: cuda:0, NVIDIA H200 (…), by nccl`; empty before use_device.
+  /// Not collective: one line per rank, `rank 2 on node1: cuda:0, NVIDIA H200 (…), by nccl`; empty before use_device.
   [[nodiscard]] const std::vector<std::string>& devices() const noexcept;
 
-  /// Not collective: what a device has recorded with collectives of this group inside, for the watchdog, which cannot
-  /// look inside, to see: a replay counts as one collective of the name `what`, from where it begins in its stream to
-  /// where it ends there. What is returned goes before the group's last handle does.
+  /// Not collective: wraps a device's recording that contains collectives of this group, so that the watchdog can
+  /// monitor it. Each replay counts as one collective named `what`, from its start to its end in the stream. The
+  /// returned object must be destroyed before the group's last handle.
   [[nodiscard]] std::unique_ptr<Recording> watched(std::unique_ptr<Recording> recording, const std::string& what) const;
-  /// Not collective: throws CommunicationError, with the reason, where the ranks' devices are no longer connected. Who
-  /// has waited for a stream cannot tell otherwise whether collectives in it were done or given up.
+  /// Not collective: throws CommunicationError, with the reason, if the ranks' devices have been disconnected. Call it
+  /// after synchronising a stream: otherwise aborted collectives in it look like completed ones.
   void require_devices() const;
 
-  /// Where the ranks of this node have the same piece of memory from `allocate`, by rank on the node: for those who
-  /// work in one another's. As long-lived as the buffer; empty where it is not shared. Of Memory::one_a_node all are
-  /// one.
+  /// Addresses of the corresponding memory of all ranks of this node, by rank on the node, for direct access to it.
+  /// `tensor` lies in memory from `allocate`. Valid as long as the buffer; empty if the memory is not shared. For
+  /// Memory::one_a_node all addresses are equal.
   [[nodiscard]] std::vector<std::byte*> copies_on_node(const Tensor& tensor);
 
-  // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several
-  // can be in flight. Throws, on all ranks, where one of them makes a mistake (with its error, and its name), or where
-  // they give different things (LogicError). An allreduce for once of up to 2 KiB is not worth comparing first: ranks
-  // that give different counts get a CommunicationError, or stand still until the watchdog names them; different
-  // operations are not noticed. Nor is one compared that was done before: where ranks differ, they stand still.
+  // `plan` sets up a collective once, for any number of runs; `start` returns an event, so that several can be in
+  // flight. Planning throws on all ranks: the error of a rank whose arguments are invalid, with the rank's number, or
+  // LogicError if the ranks' arguments differ. Two kinds of one-off allreduces skip this comparison. Up to 2 KiB, ranks
+  // that give different counts get a CommunicationError, or block until the watchdog reports them; different operations
+  // are not detected. If a plan is reused, ranks whose arguments differ block until the watchdog reports them.
 
-  /// Takes any of the specs of collective.hpp. Collective but for a SendSpec and a ReceiveSpec, which are the two
-  /// ranks' alone. Throws InputError, on all ranks, where an allreduce's algorithm makes no sense for this layout or
+  /// Plans any of the specs of collective.hpp. Collective, except that a SendSpec or a ReceiveSpec concerns only its
+  /// two ranks. Throws InputError, on all ranks, if an allreduce's algorithm does not fit the ranks' placement or the
   /// memory.
   std::unique_ptr<Collective> plan(const CollectiveSpec& spec);
 
-  // On a device: allreduce, broadcast, allgather and reduce-scatter, of all tensors of one spec. There the device's
-  // streams wait, not the host, and the event of `start` is one of theirs (but where it goes through the host: then
-  // whoever waits is the host).
+  // On a device: allreduce, broadcast, allgather and reduce-scatter; all tensors of a spec are on the device. The
+  // device's streams wait, not the host, and `start` returns an event of the device. With staging through host memory
+  // the host waits.
 
-  // The same for once: planned, started and waited for. Any type, any count, also 0 and beyond 2^31. `counts` are
-  // elements by rank; left out, all ranks have as many.
+  // One-off collectives: planned, started and waited for in one call. Any type, any count, including 0 and more than
+  // 2^31. `counts` are elements per rank, by rank; if empty, all ranks have equally many.
 
-  /// Reduces in place on every rank. Up to 1 MiB what was planned for it is kept, with a copy of the tensor, for the
-  /// next tensor of its count and type: the last 16 kinds of a group.
+  /// Reduces in place on every rank. Up to 1 MiB, the plan is kept, with a copy of the tensor, for the next call with
+  /// the same count, type, operation and algorithm. A group keeps the last 16 plans.
   void allreduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum,
                  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
-  /// `tensor` of `root` replaces that of the others.
+  /// Copies `tensor` of `root` to all other ranks.
   void broadcast(const Tensor& tensor, int root = 0);
-  /// `tensor` of `root` becomes what all ranks' reduce to; the others' are used as scratch.
+  /// Reduces `tensor` over all ranks into that of `root`. The other ranks' tensors are used as scratch.
   void reduce(const Tensor& tensor, int root = 0, ReduceOp op = ReduceOp::sum);
-  /// `all` is everybody's `mine`, by rank.
+  /// Concatenates `mine` of all ranks, by rank, in `all`.
   void allgather(const Tensor& mine, const Tensor& all, const std::vector<std::size_t>& counts = {});
-  /// `mine` becomes what all ranks' part rank() of `all` reduces to; `all` is used as scratch.
+  /// Reduces part rank() of `all` over all ranks into `mine`. `all` is used as scratch.
   void reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op = ReduceOp::sum,
                       const std::vector<std::size_t>& counts = {});
-  /// `all` of `root` becomes everybody's `mine`, by rank; the other ranks need no `all`.
+  /// Concatenates `mine` of all ranks, by rank, in `all` of `root`. Other ranks need no `all`.
   void gather(const Tensor& mine, const Tensor& all, int root = 0, std::vector<std::size_t> counts = {});
-  /// `mine` becomes part rank() of `all` of `root`; the other ranks need no `all`.
+  /// Copies part rank() of `all` of `root` to `mine`. Other ranks need no `all`.
   void scatter(const Tensor& all, const Tensor& mine, int root = 0, std::vector<std::size_t> counts = {});
-  /// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are this rank's own.
+  /// Copies part r of `outgoing` on rank s to part s of `incoming` on rank r. The counts are those of this rank.
   void alltoall(const Tensor& outgoing, const Tensor& incoming, std::vector<std::size_t> outgoing_counts = {},
                 std::vector<std::size_t> incoming_counts = {});
-  /// Not collective: of two ranks, which must not be the same. What one sends another arrives in the order of starts.
+  /// Not collective: involves this rank and rank `to`, which must differ. Messages from one rank to another arrive in
+  /// the order of their starts.
   void send(const Tensor& tensor, int to);
-  void receive(const Tensor& tensor, int from);  ///< likewise
+  void receive(const Tensor& tensor, int from);  ///< not collective, as `send`
   void barrier();
 
-  /// Not collective: returns when `done`, which asks events of this group's collectives, says so: for who waits for any
-  /// of several. It is asked again each time that something may have ended, and may start others. Throws what it
-  /// throws; an event of what the watchdog has given up does.
+  /// Not collective: waits until `done` returns true, for callers that wait for any of several events of this group's
+  /// collectives. `done` is called again after each possible completion, and may start collectives. Its exceptions are
+  /// passed on; an event throws if the watchdog has aborted its collective.
   void wait_until(FunctionRef<bool()> done) const;
 
-  /// A new group of the ranks that give the same colour, 0 or more, ordered by (key, rank).
+  /// Returns a new group of the ranks that give the same colour, 0 or more, ordered by (key, rank).
   [[nodiscard]] Communicator split(int color, int key) const;
 
-  /// What messages cost between these ranks, from which `automatic` chooses: measured on first use (a few tenths of a
-  /// second where messages take milliseconds), which is in the first plan whose best algorithm depends on it. Groups
-  /// that are split off afterwards have the same, and try nothing: they choose alike in every run with these costs.
+  /// Costs of messages between these ranks, by which `automatic` chooses. Measured on first use, which is the first
+  /// plan whose best algorithm depends on them; takes a few tenths of a second if a message takes milliseconds. Groups
+  /// split off afterwards inherit the costs and time no algorithms, so that every run with the same costs makes the
+  /// same choices.
   [[nodiscard]] const LinkCosts& link_costs() const;
-  /// Takes what was measured before, by a group of the same ranks in the same places: nothing is measured then. The
-  /// same on all ranks.
+  /// Sets costs that a group of the same ranks in the same places has measured earlier; then nothing is measured. All
+  /// ranks give the same costs.
   void use_link_costs(LinkCosts costs);
-  /// Not collective: null where nothing was measured or given.
+  /// Not collective: null before costs are measured or set.
   [[nodiscard]] const LinkCosts* known_link_costs() const noexcept;
 
-  /// Every rank's text, by rank. For setting up, not for the step.
+  /// Returns the texts of all ranks, by rank. For set-up, not for use in a step.
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text) const;
-  /// Rank `root`'s text.
+  /// Returns the text of rank `root`.
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root = 0) const;
 
-  /// The implementation, for this room.
+  /// The implementation, for this library's own modules.
   [[nodiscard]] Group& group() const noexcept { return *group_; }
 
-  /// Not collective: what `allocate` and `plan` fell back from, a line each, since the last call; empty on most days.
+  /// Not collective: one line for each fallback of `allocate`, `plan` and `use_device` since the last call; usually
+  /// empty.
   [[nodiscard]] std::vector<std::string> take_notes();
 
  private:
   std::shared_ptr<Group> group_;
 };
 
-/// Runs `work` on every rank, then tells all how it went: where any rank threw, all ranks throw an *agreed* error that
-/// names the lowest failing rank and carries its status and text. For start-up phases, in which any rank may meet a bad
-/// file or run out of memory: nobody waits for one that has gone. `work` must call no collective that a failing rank
-/// would miss. Collective.
+/// Runs `work` on every rank, then exchanges the outcomes. If any rank threw, all ranks throw an *agreed* error with
+/// the number of the lowest failing rank, its status and its text. For start-up phases, where a rank may meet a bad
+/// file or run out of memory: no rank then waits for a failed one. `work` must not call a collective that a failing
+/// rank would miss. Collective.
 void agree(const Communicator& communicator, const std::function<void()>& work);
 
-/// Throws, on all ranks, an agreed InputError where the ranks' `text` differ; names the two ranks and the first line
-/// that does. `what` says what the text describes ("the options", "the plan"). Collective, and safe where ranks are at
-/// different places of the program: they see that `what` differs.
+/// Throws, on all ranks, an agreed InputError if `text` differs between ranks; the error names two ranks and the first
+/// line that differs. `what` names the text ("the options", "the plan"). Collective, and safe if ranks are at different
+/// places in the program: the error is then that `what` differs.
 void require_equal(const Communicator& communicator, std::string_view what, std::string_view text);
 
 }  // namespace ronda

@@ -4,24 +4,25 @@
 
 namespace ronda {
 
-/// What float32 numbers are while they travel between ranks. Wherever they stay in memory they are float32.
+/// Format of float32 numbers in messages between ranks. In memory they are always float32.
 enum class Compression : std::uint8_t {
   none,
-  bf16,       ///< half the bytes; the range of float32, 8 bits of precision
-  fp16,       ///< half the bytes; 11 bits of precision, but nothing beyond 65504, and less of it below 6e-5
-  int8,       ///< a quarter of the bytes; what rounding loses is kept and goes with the next run
-  int4,       ///< an eighth of them, and so on
-  two_bit,    ///< a fifteenth of them: each number is -s, 0 or s, of a scale s of its block; and so on
-  automatic,  ///< bf16 between nodes, where that is expected to save a tenth of the time or more; else none
+  bf16,       ///< half the bytes; range of float32, 8 bits of precision
+  fp16,       ///< half the bytes; 11 bits of precision, less below 6e-5; largest number 65504
+  int8,       ///< a quarter of the bytes; rounding errors are added in the next run (error feedback)
+  int4,       ///< an eighth of the bytes; error feedback
+  two_bit,    ///< a fifteenth of the bytes: -s, 0 or s, with a scale s per block; error feedback
+  automatic,  ///< bf16 between nodes if predicted to save at least a tenth of the time; otherwise none
 };
-/// none, bf16, fp16, int8, int4, 2bit, auto. Throws InputError that lists them.
+/// Parses none, bf16, fp16, int8, int4, 2bit or auto. Throws InputError, which lists these names.
 [[nodiscard]] Compression parse_compression(std::string_view name);
 [[nodiscard]] std::string_view name_of(Compression compression) noexcept;
-/// Whether what rounding loses is kept, in memory of as many numbers, and added in the next run: error feedback.
+/// Whether this compression uses error feedback: rounding errors are stored, one per number, and added in the next run.
 [[nodiscard]] constexpr bool keeps_lost(Compression compression) noexcept {
   return compression == Compression::int8 || compression == Compression::int4 || compression == Compression::two_bit;
 }
-/// What one rounding may take from a number at most, as a part of the largest in its block; of bf16 and fp16 of itself.
+/// Largest rounding error: relative to the number itself for bf16 and fp16, to the largest number in its block for
+/// int8, int4 and 2bit.
 [[nodiscard]] constexpr double largest_loss(Compression compression) noexcept {
   switch (compression) {
     case Compression::bf16: return 0x1p-8;

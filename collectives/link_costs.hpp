@@ -10,7 +10,8 @@
 
 namespace ronda {
 
-/// Seconds over bytes, as measured at some sizes: straight lines between them, and the last line goes on.
+/// Seconds as a function of bytes, measured at some sizes: linear interpolation between them, and the last line
+/// extrapolates beyond the largest.
 class CostCurve {
  public:
   struct Point {
@@ -18,14 +19,14 @@ class CostCurve {
     bool operator==(const Point&) const = default;
   };
 
-  CostCurve() = default;  ///< nothing was measured
-  /// @param points  by ascending bytes. Where a longer message took less time, something disturbed the shorter one: it
-  ///                is taken to last as long.
+  CostCurve() = default;  ///< no measurements
+  /// @param points  by ascending bytes. If a longer message took less time, the shorter one was disturbed, and its time
+  ///                is lowered to that of the longer one.
   explicit CostCurve(std::vector<Point> points);
 
   [[nodiscard]] bool empty() const noexcept { return points_.empty(); }
   [[nodiscard]] const std::vector<Point>& points() const noexcept { return points_; }
-  /// Not where it is empty.
+  /// Requires a curve that is not empty.
   [[nodiscard]] double operator()(double bytes) const noexcept;
 
   bool operator==(const CostCurve&) const = default;
@@ -34,42 +35,42 @@ class CostCurve {
   std::vector<Point> points_;
 };
 
-/// What messages cost between ranks that sit in one kind of place to each other, all of them sending at once.
+/// Costs of messages between ranks at one level of the topology, with all ranks sending at once.
 struct MessageCosts {
-  CostCurve exchange;  ///< a rank and the one half the world away send one another a message each
-  /// A message of many that go around a ring, as many under way as a Ring has at most: so many come in a second.
+  CostCurve exchange;  ///< two ranks, half the world apart, send each other a message at the same time
+  /// Time per message in a ring, with as many messages in flight as `Ring` allows: the inverse of the message rate.
   CostCurve flow;
 
   [[nodiscard]] bool empty() const noexcept { return exchange.empty(); }
   bool operator==(const MessageCosts&) const = default;
 };
 
-/// How long an allreduce took when it was tried, against what the formula has. It counts for allreduces of this size
-/// alone: what is chosen for one size must not depend on which others were asked for before it.
+/// Measured time of an allreduce, relative to its formula. Applies only to allreduces of this size: the choice for one
+/// size must not depend on which other sizes were planned earlier.
 struct Trial {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::ring;
   Compression compression = Compression::none;
-  std::size_t bytes = 0;  ///< that it was tried for; it may have been tried with fewer, see CostModel::trial_bytes
-  double factor = 1;
+  std::size_t bytes = 0;  ///< size to which it applies; the timed size may be smaller, see CostModel::trial_bytes
+  double factor = 1;      ///< measured time divided by the time of the formula
   bool operator==(const Trial&) const = default;
 };
 
-/// What communication costs between the ranks of a group: a value, the same on all of them. Parts that the group has no
-/// use for are empty.
+/// Costs of communication between the ranks of a group: a value, equal on all of them. Members that do not apply to the
+/// group are empty.
 struct LinkCosts {
   MessageCosts node;             ///< between ranks of one node
-  MessageCosts network;          ///< between nodes, one rank of each
-  MessageCosts crowded_network;  ///< between nodes, `streams` ranks of each at once
+  MessageCosts network;          ///< between nodes, one rank per node
+  MessageCosts crowded_network;  ///< between nodes, `streams` ranks per node at once
   int streams = 1;
-  CostCurve window;            ///< an allreduce in the shared memory of a node, of so many bytes a rank
-  double combine_seconds = 0;  ///< a byte: to add what came to one's own
-  /// A byte of float32: to make it what is sent, and back. Of bf16, fp16, int8; the last counts for int4 and 2bit too.
+  CostCurve window;            ///< allreduce in a node's shared memory, by bytes per rank
+  double combine_seconds = 0;  ///< per byte: to add received data to a rank's own
+  /// Per byte of float32: to compress and decompress. For bf16, fp16, int8; the last also applies to int4 and 2bit.
   std::array<double, 3> pack_seconds{};
-  std::vector<Trial> trials;  ///< of these very ranks
+  std::vector<Trial> trials;  ///< measured between these ranks
 
-  /// In one line, to be kept.
+  /// One line of text, for storing.
   [[nodiscard]] std::string text() const;
-  /// Throws InputError where it is no text of this version's.
+  /// Parses the result of `text`. Throws InputError for any other text, or one of another version.
   [[nodiscard]] static LinkCosts parse(std::string_view text);
 
   bool operator==(const LinkCosts&) const = default;

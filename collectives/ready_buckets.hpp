@@ -7,22 +7,24 @@
 
 namespace ronda {
 
-/// Which buckets of gradients are full in a step. Gradients become ready in any order; buckets count as full in theirs,
-/// so that all ranks send them in one order. Allocates nothing after construction.
+/// Tracks which buckets of gradients are complete in a step. Gradients become ready in any order, but buckets count as
+/// complete only in bucket order, so that all ranks reduce them in the same order. Allocates nothing after
+/// construction.
 class ReadyBuckets {
  public:
-  /// Throws LogicError where a parameter has two gradients.
+  /// Throws LogicError if a parameter has two gradients.
   ReadyBuckets(std::vector<GradientSlot> slots, std::span<const FusionBuffer::Bucket> buckets);
 
-  /// A step begins: no gradient is ready.
+  /// Begins a step: no gradient is ready.
   void begin();
-  /// The gradient of `id` is. Throws LogicError where there is none of it, or it was ready before.
+  /// Marks the gradient of `id` as ready. Throws LogicError if the buckets have no such gradient, or if it was already
+  /// marked in this step.
   void mark(ParameterId id);
-  /// All are, whatever was marked.
+  /// Marks all gradients as ready.
   void mark_all() noexcept;
-  /// So many buckets, the first ones, have all of their gradients.
+  /// Number of leading buckets whose gradients are all ready.
   [[nodiscard]] std::size_t full() const noexcept { return full_; }
-  /// Throws LogicError, which names the gradient, where one is not ready.
+  /// Throws LogicError, which names the gradient, if one is not marked.
   void require_all() const;
 
  private:
@@ -30,8 +32,8 @@ class ReadyBuckets {
 
   std::vector<GradientSlot> slots_;
   std::vector<std::size_t> slot_of_id_, bucket_of_slot_, slots_of_bucket_;
-  std::vector<char> marked_;          ///< by slot
-  std::vector<std::size_t> missing_;  ///< by bucket: slots that are not marked
+  std::vector<char> marked_;          ///< per slot
+  std::vector<std::size_t> missing_;  ///< per bucket: slots not yet marked
   std::size_t full_ = 0;
 };
 

@@ -3,10 +3,10 @@
 
 namespace ronda {
 
-/// The job stands still: some rank does not come, and others have waited for it too long.
+/// Report of a job without progress: some ranks are late, and others have waited for them longer than the timeout.
 struct Stall {
-  std::string message;  ///< the collective, its step, the late ranks, the remedy; empty where another rank knows
-  bool speaks = false;  ///< true on the one rank whose message it is to print
+  std::string message;  ///< the collective, its step, the late ranks, the remedy; empty if another rank has them
+  bool speaks = false;  ///< true only on the rank that must print its message
 };
 
 }  // namespace ronda

@@ -3,9 +3,9 @@
 
 namespace ronda {
 
-/// sums[i] += more[i], by the widest vectors of the processor. `more` may be `sums`; otherwise they do not overlap.
+/// sums[i] += more[i], with the widest vectors of the processor. `more` may be `sums`; otherwise they must not overlap.
 void add_floats(const float* more, float* sums, std::size_t count) noexcept;
-/// The same by several threads, which take denormal numbers for zero.
+/// The same on several threads, with denormal numbers flushed to zero.
 void add_floats(const float* more, float* sums, std::size_t count, int threads);
 
 }  // namespace ronda

@@ -6,18 +6,18 @@
 
 namespace ronda {
 
-/// Owns a piece of memory, whatever it came from: the heap, a shared mapping, a device. Move only; the memory goes back
-/// when the last buffer that shares its keeper goes.
+/// Owns a block of memory of any origin: the heap, a shared mapping, a device. Move only. The memory is released with
+/// the last buffer that shares its keeper.
 class Buffer {
  public:
   static constexpr std::size_t alignment = 64;
-  /// The least multiple of it that holds `bytes`.
+  /// `bytes`, rounded up to a multiple of `alignment`.
   [[nodiscard]] static constexpr std::size_t aligned(std::size_t bytes) noexcept {
     return (bytes + alignment - 1) / alignment * alignment;
   }
 
   Buffer() = default;
-  /// @param keeper  whatever must live as long as the memory; its destructor gives the memory back
+  /// @param keeper  the owner of the memory: its destructor releases it
   Buffer(std::byte* data, std::size_t bytes, Device device, std::shared_ptr<const void> keeper)
       : data_(data), bytes_(bytes), device_(device), keeper_(std::move(keeper)) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
@@ -27,7 +27,7 @@ class Buffer {
     return *this;
   }
 
-  /// Zeroed host memory, 64-byte aligned; large ones on huge pages where the system has them. Throws ResourceError.
+  /// Zeroed host memory, 64-byte aligned; large buffers are on huge pages if the system has them. Throws ResourceError.
   static Buffer host(std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
@@ -48,7 +48,7 @@ class Buffer {
   std::shared_ptr<const void> keeper_;
 };
 
-/// Hands out offsets of one allocation to come: first everything is reserved, then memory of `bytes()` is taken once.
+/// Assigns offsets in one future allocation: first reserve all parts, then allocate `bytes()` once.
 class ArenaPlan {
  public:
   /// The offset of the next `bytes`, aligned to Buffer::alignment.

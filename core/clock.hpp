@@ -3,7 +3,7 @@
 
 namespace ronda {
 
-/// Seconds of a clock that never goes back, from an arbitrary beginning; for differences.
+/// Seconds of a monotonic clock with an arbitrary origin; for differences.
 [[nodiscard]] inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

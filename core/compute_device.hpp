@@ -6,7 +6,7 @@
 
 namespace ronda {
 
-/// A device to compute on, and the stream that all its work goes to.
+/// A device to compute on, and the stream for all its work.
 struct ComputeDevice {
   std::shared_ptr<DeviceContext> context;
   std::shared_ptr<Stream> stream;

@@ -5,8 +5,8 @@
 
 namespace ronda {
 
-/// Which cores of its machine a process may run on. As long as Linux's longest: the kernel of a machine with many cores
-/// refuses to fill the 1024 bits of glibc's cpu_set_t.
+/// The set of cores that a process may run on. It has room for Linux's maximum: on machines with many cores the kernel
+/// refuses glibc's cpu_set_t of 1024 bits.
 class CoreMask {
  public:
   static constexpr std::size_t most = 8192;

@@ -8,15 +8,14 @@ namespace ronda {
 /// Processor time that a control group of Linux (a container, a job of a batch system) has for all its processes
 /// together.
 struct CpuQuota {
-  std::uint64_t group = 0;  ///< the same for the processes that share it, another for others of the same machine
-  double cores = 0;         ///< as much time as so many cores have
+  std::uint64_t group = 0;  ///< identifies the group on this machine: equal for processes that share the quota
+  double cores = 0;         ///< the quota as a number of cores
 
   bool operator==(const CpuQuota&) const = default;
 };
 
-/// The quotas that this process is under, the innermost first: its control group's and those of the groups around it,
-/// as far as they can be seen from here (version 2, cpu.max, and version 1, cpu.cfs_quota_us). Empty where there are
-/// none.
+/// The quotas that limit this process, innermost first: that of its control group and those of the visible parent
+/// groups (version 2, cpu.max, and version 1, cpu.cfs_quota_us). Empty if no quota applies.
 /// @param root  the file system's; another one for tests
 [[nodiscard]] std::vector<CpuQuota> cpu_quotas(const std::filesystem::path& root = "/");
 

@@ -8,16 +8,17 @@
 
 namespace ronda {
 
-/// While it lives, this thread takes denormal numbers (of float32: magnitudes below 1.2e-38) for zero and gives zero
-/// instead of one; or, asked for the contrary, computes with them as IEEE 754 has it. Its end restores what was before.
+/// During its lifetime this thread treats denormal numbers (float32: magnitudes below 1.2e-38) as zero, in operands and
+/// in results; with `flush` false it computes with them as IEEE 754 requires. The destructor restores the previous
+/// mode.
 ///
 /// Momentum and Adam's averages of a weight whose gradient is zero shrink with each step until they are denormal, with
-/// which processors compute a hundred times slower. Training loses nothing: what is added to a number of a normal size
-/// is the same.
+/// which processors compute a hundred times slower. Training loses nothing: adding a denormal number to a number of
+/// usual magnitude does not change it.
 ///
 /// x86: the bits FTZ and DAZ of MXCSR (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3);
-/// Arm: FZ of FPCR. They differ for a result that rounds up to the smallest normal number, so an x86 processor and an
-/// Arm one may give different bits there. On other processors nothing is changed.
+/// Arm: FZ of FPCR. The two architectures differ for a result that rounds up to the smallest normal number, so their
+/// bits may differ there. On other processors this class has no effect.
 class DenormalScope {
  public:
   explicit DenormalScope(bool flush) noexcept
@@ -30,10 +31,10 @@ class DenormalScope {
     if (before_ != wanted_) set(before_);
   }
 
-  /// Whether this thread does so now.
+  /// Whether this thread flushes denormal numbers to zero now.
   [[nodiscard]] static bool flushes() noexcept { return bits != 0 && (control() & bits) == bits; }
-  /// Whether the innermost of this thread's scopes flushes: what the program itself has set does not count. Costs a
-  /// load, where `flushes` takes some nanoseconds.
+  /// Whether the innermost scope of this thread flushes; a mode that the program set by other means does not count.
+  /// Costs one load, while `flushes` takes some nanoseconds.
   [[nodiscard]] static bool in_flushing_scope() noexcept { return flushing_scope_; }
 
  private:
@@ -56,18 +57,18 @@ class DenormalScope {
   static void set_control(std::uint64_t) noexcept {}
 #endif
 
-  /// What else is in the register, as the exceptions that were raised, stays.
+  /// Keeps the other bits of the register, such as the raised exceptions.
   static void set(std::uint64_t wanted) noexcept { set_control((control() & ~bits) | wanted); }
 
   static inline constinit thread_local bool flushing_scope_ = false;
 
-  std::uint64_t before_, wanted_;  ///< where they are equal, the register is read once and not written
+  std::uint64_t before_, wanted_;  ///< if equal, the register is read once and not written
   bool outer_flushes_;
 };
 
-/// While it lives, denormal numbers are zero for this thread and for its OpenMP team of `threads` threads, which
-/// compute in parallel_for and in the library's primitives. In the end the team gets what this thread had before.
-/// Inside another such scope nothing is done.
+/// During its lifetime denormal numbers are zero for this thread and for its OpenMP team of `threads` threads, which
+/// compute in parallel_for and in the library's primitives. The destructor gives the team the mode that this thread had
+/// before. Has no effect inside another such scope.
 class FlushDenormals {
  public:
   /// Throws LogicError if OpenMP grants a smaller team (see use_threads): the library's primitives would compute wrong
@@ -77,7 +78,7 @@ class FlushDenormals {
   ~FlushDenormals();
 
  private:
-  int team_;  ///< threads that it was set for; 0: this one alone, or it was set before
+  int team_;  ///< threads whose mode was set; 0: only this thread, or it was already set
   DenormalScope own_;
 };
 

@@ -6,7 +6,7 @@ namespace ronda {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
-/// Where a tensor's bytes lie and an operation runs.
+/// The device that holds a tensor or runs an operation.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;

@@ -6,15 +6,16 @@
 
 namespace ronda {
 
-/// Hashes of pieces of a device's memory, computed over there: what comes to the host is 8 bytes a piece. To compare
-/// what devices hold with one another; not for security, and not the processor's Hash.
+/// Hashes pieces of device memory on the device; only 8 bytes per piece are copied to the host. Compares the contents
+/// of devices with each other; not for security, and different from the processor's Hash.
 ///
-/// A piece's hash is the sum, modulo 2^64, of all its words of 4 bytes, each mixed with its place. So its bits do not
-/// depend on the order in which a device adds; one word that differs always shows, several all but once in 2^64.
+/// The hash of a piece is the sum, modulo 2^64, of its 4-byte words, each mixed with its position. So the bits do not
+/// depend on the order of addition. One different word always changes the hash; several do, except with probability
+/// 2^-64.
 class DeviceHash {
  public:
   virtual ~DeviceHash() = default;
-  /// The pieces as they are after all that `stream` was given before. The host waits. Allocates nothing.
+  /// Hashes the pieces after all work issued to `stream` before. The host waits. Allocates nothing.
   /// @param hashes  one for each piece, in their order
   virtual void run(std::span<std::uint64_t> hashes, Stream& stream) = 0;
 };

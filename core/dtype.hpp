@@ -7,8 +7,8 @@
 
 namespace ronda {
 
-/// Element types. Layers compute in float32; float64 serves reductions of few exact numbers, int32 labels, uint8
-/// pixels; all of them can be sent and reduced.
+/// Element types. Layers compute in float32; float64 is for reductions of few exact numbers, int32 for labels, uint8
+/// for pixels. All types can be sent and reduced.
 enum class DType : std::uint8_t { float32, float64, int32, uint8, float16, bfloat16, int8, int64 };
 
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {

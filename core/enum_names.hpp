@@ -10,8 +10,8 @@
 
 namespace ronda {
 
-/// What the values of an enumeration are called in options and files: one table, read both ways. Where a value has
-/// several names, the first is said.
+/// Names of the values of an enumeration in options and files: one table for parsing and printing. If a value has
+/// several names, the first is printed.
 template <class Enum, std::size_t count>
 using EnumNames = std::array<std::pair<Enum, std::string_view>, count>;
 

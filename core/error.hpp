@@ -5,12 +5,12 @@
 
 namespace ronda {
 
-/// What a process ends with; scripts rest on the numbers.
+/// Exit status of a process; scripts depend on the numbers.
 enum class ExitStatus : int { done = 0, failed = 1, bad_input = 2, stopped_resumable = 75 };
 
-/// Base of everything that Ronda throws. The text says what was expected, what was found, where, and the remedy. It
-/// names an option by its field behind a point, `.batch_size = 64`, as a program gives it; an application says that by
-/// the name on its command line.
+/// Base of all exceptions that Ronda throws. The text gives the expected and the actual value, the place, and the
+/// remedy. It names an option by its field after a dot, `.batch_size = 64`, as in a program; applications replace this
+/// by the name of their command-line option.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& what, ExitStatus status = ExitStatus::failed)
@@ -18,8 +18,8 @@ class Error : public std::runtime_error {
 
   [[nodiscard]] ExitStatus status() const noexcept { return status_; }
 
-  /// True where every rank of the world throws this same error at the same place, so that nobody waits for anybody and
-  /// one rank alone has to print it (see `agree`).
+  /// True if every rank throws this same error at the same place, so that no rank waits for another and only one has to
+  /// print it (see `agree`).
   [[nodiscard]] bool agreed() const noexcept { return agreed_; }
   void set_agreed() noexcept { agreed_ = true; }
 
@@ -28,13 +28,13 @@ class Error : public std::runtime_error {
   bool agreed_ = false;
 };
 
-/// What a person gave cannot work: an unknown option, a missing or damaged file, sizes that do not fit. Status 2.
+/// Wrong input by the user: an unknown option, a missing or damaged file, sizes that do not match. Status 2.
 class InputError : public Error {
  public:
   explicit InputError(const std::string& what) : Error(what, ExitStatus::bad_input) {}
 };
 
-/// The launcher, MPI or another rank did not do its part. Status 1.
+/// The launcher, MPI or another rank failed. Status 1.
 class CommunicationError : public Error {
  public:
   using Error::Error;
@@ -46,7 +46,7 @@ class ResourceError : public Error {
   using Error::Error;
 };
 
-/// A device reported an error: a kernel that failed, a driver that does not fit. Status 1.
+/// A device reported an error: a failed kernel, an incompatible driver. Status 1.
 class DeviceError : public Error {
  public:
   using Error::Error;
@@ -58,7 +58,7 @@ class LogicError : public Error {
   using Error::Error;
 };
 
-/// The same error as one that all ranks throw: see Error::agreed.
+/// The same error, marked as thrown by all ranks: see Error::agreed.
 template <std::derived_from<Error> E>
 [[nodiscard]] E as_agreed(E error) {
   error.set_agreed();

@@ -5,24 +5,24 @@ namespace ronda {
 
 class Stream;
 
-/// Something that finishes once for every ticket: a started collective, work on a device.
+/// The source of events: work that finishes once per ticket, such as a started collective or work on a device.
 class Completion {
  public:
-  /// True when the work of `ticket` is done; makes progress where somebody must. Throws the error the work ended with,
-  /// every time it is asked (errors are sticky).
+  /// True when the work of `ticket` is done; makes progress if no other thread does. Throws the error the work ended
+  /// with, on every call (errors are sticky).
   virtual bool poll(std::uint64_t ticket) = 0;
   /// Returns when the work of `ticket` is done; throws as `poll` does.
   virtual void wait(std::uint64_t ticket) = 0;
-  /// Has the device itself hold back what `stream` is given from now on, until the work of `ticket` is done, and
-  /// returns at once; false where it cannot, and the host has to wait instead.
+  /// Makes the device delay later work of `stream` until the work of `ticket` is done, and returns at once. False if
+  /// the device cannot: the host then has to wait.
   virtual bool hold(Stream& /*stream*/, std::uint64_t /*ticket*/) { return false; }
 
  protected:
   ~Completion() = default;
 };
 
-/// A point in time to wait for. A small value; it does not own what it refers to, which must outlive it. A default one
-/// has already happened.
+/// A point in time to wait for. A small value: it does not own the Completion, which must outlive it. A
+/// default-constructed event has already happened.
 class Event {
  public:
   Event() = default;

@@ -9,9 +9,9 @@
 
 namespace ronda {
 
-/// Where a step's time went, in seconds of the computing thread.
+/// Time per phase of a step, in seconds of the computing thread.
 struct StepTimes {
-  double data = 0, forward = 0, backward = 0, communication = 0, optimizer = 0;  ///< communication: exposed, not hidden
+  double data = 0, forward = 0, backward = 0, communication = 0, optimizer = 0;  ///< communication: exposed part
   [[nodiscard]] double total() const noexcept { return data + forward + backward + communication + optimizer; }
   StepTimes& operator+=(const StepTimes& other) noexcept {
     data += other.data;
@@ -25,11 +25,11 @@ struct StepTimes {
 
 /// Where a training starts.
 struct StartReport {
-  std::uint64_t step = 0;   ///< steps that are done: 0, or those of the checkpoint
-  std::uint64_t epoch = 1;  ///< the epoch that continues, from 1; its test is still to come
+  std::uint64_t step = 0;   ///< completed steps: 0, or those of the checkpoint
+  std::uint64_t epoch = 1;  ///< the epoch that continues, from 1; its evaluation is still to come
   Metric metric = {};
-  bool validates = false;   ///< epochs are tested with validation data
-  std::uint64_t steps = 0;  ///< of the whole training, unless something ends it early; 0: unknown
+  bool validates = false;   ///< epochs are evaluated with validation data
+  std::uint64_t steps = 0;  ///< planned steps of the whole training; 0: unknown
 };
 
 struct StepReport {
@@ -38,12 +38,12 @@ struct StepReport {
   std::uint64_t step = 0;   ///< from 1, over all epochs
   std::uint64_t epoch = 0;  ///< from 1
   std::uint64_t step_in_epoch = 0, steps_in_epoch = 0;
-  /// Exact mean over the global batch, before the update; `unknown` if no sample of it counts, and in a step of local
-  /// SGD that does not synchronise.
+  /// Exact mean over the global batch, before the update; `unknown` if all its samples have weight 0, and in a local
+  /// SGD step that does not synchronise.
   double loss = 0;
   double metric = 0;  ///< likewise; see StartReport::metric
   double learning_rate = 0;
-  std::uint64_t samples = 0;  ///< of this step, over all ranks
+  std::uint64_t samples = 0;  ///< samples of this step, over all ranks
   double seconds = 0;         ///< wall time of this step
   StepTimes times;
 };
@@ -55,24 +55,24 @@ struct EpochReport {
   bool evaluated = false;                   ///< the two are known
   double validation_loss = 0, validation_metric = 0;
   bool validated = false;                                               ///< the two are known
-  std::vector<MetricValue> test_metrics = {}, validation_metrics = {};  ///< that were added to the training
+  std::vector<MetricValue> test_metrics = {}, validation_metrics = {};  ///< metrics that were added to the training
   double seconds = 0;                                                   ///< training only
   std::uint64_t samples = 0;
-  StepTimes times;  ///< of this rank, summed over the epoch
+  StepTimes times;  ///< times of this rank, summed over the epoch
 };
 
-/// Is told what happens; rooms that do the work print nothing themselves.
+/// Receives the events of a training. The library itself prints nothing.
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  virtual void on_note(std::string_view /*text*/) {}    ///< worth a line to everybody
-  virtual void on_detail(std::string_view /*text*/) {}  ///< worth a line under --verbose
-  /// Whether somebody reads details: some take time to find out.
+  virtual void on_note(std::string_view /*text*/) {}    ///< printed always
+  virtual void on_detail(std::string_view /*text*/) {}  ///< printed with --verbose
+  /// Whether details are used: some take time to compute.
   [[nodiscard]] virtual bool wants_details() const { return false; }
-  virtual void on_warning(std::string_view /*text*/) {}  ///< something fell back; training goes on
+  virtual void on_warning(std::string_view /*text*/) {}  ///< a fallback was taken; training continues
   virtual void on_start(const StartReport&) {}
   virtual void on_step(const StepReport&) {}
-  /// The training after `step` is about to be saved: what was heard of the steps so far must not get lost from now on.
+  /// The state after `step` is about to be saved: flush the output of the steps so far, so that it is not lost.
   virtual void on_checkpoint(std::uint64_t /*step*/) {}
   virtual void on_epoch(const EpochReport&) {}
 };

@@ -6,10 +6,10 @@
 
 namespace ronda {
 
-/// One sample's field: `input`, float32, (28, 28, 1).
+/// A field of a sample: `input`, float32, (28, 28, 1).
 struct Field {
   std::string name;
-  Shape shape;  ///< of one sample, without the batch axis
+  Shape shape;  ///< shape of one sample, without the batch axis
   DType dtype = DType::float32;
 };
 

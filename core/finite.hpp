@@ -4,7 +4,7 @@
 
 namespace ronda {
 
-/// Whether no element is an infinity or a NaN; looked at by so many threads.
+/// Whether no element is an infinity or a NaN; computed by `threads` threads.
 [[nodiscard]] bool all_finite(int threads, std::span<const float> numbers) noexcept;
 
 }  // namespace ronda

@@ -25,7 +25,7 @@ class TextReader final : public std::istringstream {
 /// Like std::snprintf: returns the length of the whole text; `buffer` holds as much of it as fits.
 [[gnu::format(printf, 2, 3)]] int print_into(std::span<char> buffer, const char* format, ...);
 
-/// The text, cut off after 511 characters.
+/// The text, truncated to 511 characters.
 [[nodiscard, gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 
 /// Like std::strtod.

@@ -9,13 +9,14 @@ namespace ronda {
 template <class Signature>
 class FunctionRef;
 
-/// A function that is called before the call that takes it returns. Owns nothing, allocates nothing.
+/// A reference to a function, for parameters: valid until the call that takes it returns. Owns nothing, allocates
+/// nothing.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
   template <class Function>
   requires(!std::same_as<std::remove_cvref_t<Function>, FunctionRef>)
-      FunctionRef(const Function& function)  // NOLINT(google-explicit-constructor): a lambda stands where it is passed
+      FunctionRef(const Function& function)  // NOLINT(google-explicit-constructor): to pass a lambda directly
       : function_(std::addressof(function)), call_([](const void* f, Arguments... arguments) -> Result {
           return (*static_cast<const Function*>(f))(std::forward<Arguments>(arguments)...);
         }) {}

@@ -4,21 +4,21 @@
 
 namespace ronda {
 
-/// IEEE 754's binary16: 5 bits of exponent, 10 of fraction. Stored and sent; computed with as float32.
+/// IEEE 754's binary16: 5 bits of exponent, 10 of fraction. Stored and sent; arithmetic is in float32.
 struct Float16 {
   std::uint16_t bits = 0;
-  bool operator==(const Float16&) const = default;  ///< of bits
+  bool operator==(const Float16&) const = default;  ///< compares bits
 };
 
-/// The upper half of a float32: its 8 bits of exponent, 7 of fraction. Likewise.
+/// The upper half of a float32: 8 bits of exponent, 7 of fraction. Stored and sent likewise.
 struct BFloat16 {
   std::uint16_t bits = 0;
-  bool operator==(const BFloat16&) const = default;  ///< of bits
+  bool operator==(const BFloat16&) const = default;  ///< compares bits
 };
 
-// The conversions are written without branches, so that loops over them become vectors, and without float32's denormal
-// numbers, so that they are right inside a DenormalScope too. To 16 bits they round to nearest, ties to even; beyond
-// the largest number lies infinity; NaN stays NaN, quiet.
+// The conversions have no branches, so that loops over them are vectorised, and use no denormal float32 numbers, so
+// that they are correct inside a DenormalScope too. To 16 bits they round to nearest, ties to even; numbers beyond the
+// largest become infinity; NaN becomes a quiet NaN.
 
 [[nodiscard]] constexpr float to_float(BFloat16 value) noexcept {
   return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
@@ -48,7 +48,7 @@ template <>
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U, rest = bits & 0x7fffffffU;
   const std::uint32_t normal = (rest + 0xc8000fffU + (rest >> 13 & 1U)) >> 13;  // the exponent less 112
-  // 0.5's last place is that of the subnormal numbers: the sum is rounded there.
+  // The last place of 0.5 is that of subnormal binary16 numbers, so the sum is rounded there.
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5F) - 0x3f000000U;
   const std::uint32_t beyond = rest > 0x7f800000U ? 0x7e00U : 0x7c00U;
   const std::uint32_t small = rest < 0x38800000U ? subnormal : normal;

@@ -23,8 +23,8 @@ class Hash {
   std::uint64_t value_ = 0;
 };
 
-/// The 64-bit XXH3 of a long sequence of bytes that come in pieces; how they are cut makes no difference. A file's is
-/// what `xxhsum -H3` prints.
+/// The 64-bit XXH3 of a long sequence of bytes, added in pieces of any size. For a file, `xxhsum -H3` prints the same
+/// hash.
 class StreamHash {
  public:
   StreamHash();
@@ -33,7 +33,7 @@ class StreamHash {
   StreamHash& operator=(const StreamHash&) = delete;
 
   void add(std::span<const std::byte> bytes) noexcept;
-  /// Of all bytes so far; 16 hexadecimal digits.
+  /// The hash of all bytes so far; 16 hexadecimal digits.
   [[nodiscard]] std::string text() const;
 
  private:

@@ -9,11 +9,11 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/host_device.hpp>
 
-/// What the kernels of a DeviceHash compute; the host runs the same code in tests.
+/// The arithmetic of DeviceHash's kernels; tests run the same code on the host.
 namespace ronda::device_hash {
 
-constexpr std::int64_t group = 64;            ///< calls that work on one piece
-constexpr std::int64_t most_calls = 1 << 13;  ///< for a piece, however long it is
+constexpr std::int64_t group = 64;            ///< consecutive calls that work on the same piece
+constexpr std::int64_t most_calls = 1 << 13;  ///< limit per piece, of any length
 
 struct Piece {
   const float* numbers;  ///< or any other words of 4 bytes
@@ -21,15 +21,15 @@ struct Piece {
   std::int64_t first_call, calls;
 };
 
-/// SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): each
-/// input has an output of its own.
+/// SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a
+/// bijection.
 [[nodiscard]] RONDA_HOST_DEVICE inline std::uint64_t mixed(std::uint64_t z) {
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
   z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
   return z ^ (z >> 31U);
 }
 
-/// A call for one partial sum: neighbours read neighbours.
+/// One call computes one partial sum; neighbouring calls read neighbouring words.
 struct SumWords {
   const Piece* pieces;
   const std::uint32_t* piece_of_group;
@@ -46,7 +46,7 @@ struct SumWords {
   }
 };
 
-/// A call for one piece.
+/// One call adds the partial sums of one piece.
 struct SumCalls {
   const Piece* pieces;
   const std::uint64_t* sums;
@@ -58,7 +58,7 @@ struct SumCalls {
   }
 };
 
-/// Who works on what.
+/// Assigns the calls to the pieces.
 struct Tables {
   std::vector<Piece> pieces;
   std::vector<std::uint32_t> piece_of_group;

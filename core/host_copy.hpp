@@ -5,12 +5,12 @@
 
 namespace ronda {
 
-/// Tensors as the host reads them.
+/// Makes tensors readable on the host.
 class HostCopy {
  public:
   explicit HostCopy(ComputeDevice device) : device_(std::move(device)) {}
-  /// `tensor` itself where it lies in the host's memory; otherwise a copy of it, valid until the next call, after all
-  /// work of the device's stream. The host waits.
+  /// `tensor` itself if it is in host memory; otherwise a copy, valid until the next call, made after all work of the
+  /// device's stream. The host waits.
   [[nodiscard]] Tensor of(const Tensor& tensor);
 
  private:

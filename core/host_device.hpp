@@ -1,22 +1,22 @@
 #pragma once
 #include <cstdint>
 
-/// Before a function whose arithmetic a GPU's kernel and the host share, so that tests can hold it against the CPU's
-/// code without a GPU.
+/// Marks a function that a GPU kernel and the host share, so that tests can compare it with the CPU's code without a
+/// GPU.
 #ifdef __CUDACC__
 #define RONDA_HOST_DEVICE __host__ __device__
 #define RONDA_HOST_DEVICE_INLINE __host__ __device__ __forceinline__
 #else
 #define RONDA_HOST_DEVICE
-#define RONDA_HOST_DEVICE_INLINE [[gnu::always_inline]] inline  // in whatever instruction set it is called from
+#define RONDA_HOST_DEVICE_INLINE [[gnu::always_inline]] inline  // compiled for the caller's instruction set
 #endif
 
 namespace ronda {
 
-/// Sets a flag that several threads may set at once, and that is read when they are through.
+/// Sets a flag. Several threads may set it concurrently; it is read after they have finished.
 RONDA_HOST_DEVICE_INLINE void raise_flag(std::uint32_t& flag) {
 #ifdef __CUDA_ARCH__
-  flag = 1;  // the same value from all
+  flag = 1;  // all threads write the same value
 #else
   __atomic_store_n(&flag, 1U, __ATOMIC_RELAXED);
 #endif

@@ -6,8 +6,8 @@
 
 namespace ronda {
 
-/// Calls `body(first lane, width)` for pieces of 16 lanes, then 8, then for what is left. The width of the first two is
-/// a constant, so that the compiler turns loops over it into single vector instructions.
+/// Calls `body(first lane, width)` for pieces of 16 lanes, then of 8, then for the remaining lanes. Widths 16 and 8 are
+/// compile-time constants, so that the compiler turns loops over them into single vector instructions.
 template <class Body>
 [[gnu::always_inline]] inline void by_lanes(std::int64_t lanes, Body&& body) {
   std::int64_t lane = 0;
@@ -16,8 +16,8 @@ template <class Body>
   if (lane < lanes) body(lane, lanes - lane);
 }
 
-/// Calls `body(l)` for 0 … width-1, as a loop until it is vectorised: unrolled earlier, choices in it would become
-/// branches. Local arrays of 16 that only such loops touch stay in registers.
+/// Calls `body(l)` for 0 … width-1, as a loop that the compiler vectorises before unrolling: otherwise conditional
+/// expressions would become branches. Local arrays of 16 elements that only such loops access stay in registers.
 template <class Width, class Body>
 [[gnu::always_inline]] inline void each_lane(Width width, Body&& body) {
   const std::int64_t count = width;

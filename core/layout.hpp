@@ -11,12 +11,12 @@
 
 namespace ronda {
 
-/// Where the elements of a logical shape lie in memory: an order of the axes, outermost first, then *inner blocks*,
-/// which cut an axis into pieces that are stored together (padding the axis to a whole number of pieces).
+/// The memory order of the elements of a logical shape: an order of the axes, outermost first, then *inner blocks*,
+/// which divide an axis into pieces that are stored together (the axis is padded to a whole number of pieces).
 ///
 /// Written as a tag in which a letter is an axis of the logical shape: for activations (N, H, W, C), `abcd` is plain
-/// NHWC and `adbc16d` keeps 16 channels together. The empty layout is plain row-major order of whatever rank.
-/// The caller of a primitive never looks inside: it compares layouts, stores tags, and copies (see `reorder`).
+/// NHWC and `adbc16d` keeps 16 channels together. The empty layout is plain row-major order of any rank. Callers of
+/// primitives treat layouts as opaque: they compare them, store tags, and copy (see `reorder`).
 class Layout {
  public:
   struct Block {
@@ -31,7 +31,7 @@ class Layout {
   /// @param blocks  outermost first
   Layout(std::span<const int> order, std::span<const Block> blocks);
 
-  /// The inverse of `tag`. Throws InputError for a text that is no tag.
+  /// The inverse of `tag`. Throws InputError for an invalid tag.
   static Layout parse(std::string_view tag);
   /// "plain", or axes and blocks as letters.
   [[nodiscard]] std::string tag() const;
@@ -50,16 +50,16 @@ class Layout {
   /// Strides, in elements, of the outer (blocked) axes, in the order of the logical axes.
   [[nodiscard]] std::array<std::int64_t, Shape::capacity> outer_strides(const Shape& shape) const;
 
-  /// The layout of one entry of axis 0, where these lie one after another; nothing where they do not.
+  /// The layout of one entry of axis 0 if the entries are contiguous; otherwise `nullopt`.
   [[nodiscard]] std::optional<Layout> without_outermost() const;
 
-  /// The inverse: entries of this layout one after another, along a new axis 0.
+  /// The inverse: contiguous entries of this layout along a new axis 0.
   [[nodiscard]] Layout with_outermost() const;
 
-  /// The layout without `axis`, which has one step: no byte moves. Throws LogicError where that axis is in blocks.
+  /// The layout without `axis`, which has extent 1; the bytes stay in place. Throws LogicError if that axis is blocked.
   [[nodiscard]] Layout without_step(int axis) const;
 
-  /// The inverse: with a new axis `axis` of one step, right outside of the one that was there.
+  /// The inverse: with a new axis `axis` of extent 1, directly outside of the previous axis of that number.
   [[nodiscard]] Layout with_step(int axis) const;
 
   bool operator==(const Layout&) const = default;

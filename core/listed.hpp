@@ -5,9 +5,9 @@
 
 namespace ronda {
 
-/// The names of a table for people: `a, b or c`.
+/// The names in a table as text: `a, b or c`.
 /// @param name_of  the name of an entry
-/// @param last     before the last name, where there are two or more
+/// @param last     separator before the last name, if there are two or more
 template <class Table, class NameOf>
 [[nodiscard]] std::string listed(const Table& table, NameOf&& name_of, std::string_view last = ", ") {
   std::string list;

@@ -6,29 +6,29 @@
 
 namespace ronda {
 
-/// What a number of a training is called and how people read it, such as the accuracy.
+/// Name and format of a number that a training reports, such as the accuracy.
 struct Metric {
-  std::string name;    ///< one word, as in files: `accuracy`; empty: there is none, and its numbers are 0
-  bool share = false;  ///< a part of 1, which people read in per cent
+  std::string name;    ///< one word, as in files: `accuracy`; empty: no metric, and its values are 0
+  bool share = false;  ///< a fraction of 1, printed in per cent
 
   bool operator==(const Metric&) const = default;
 
-  /// A value for people: `98.61 %`, or `0.1234` where it is no share.
+  /// A value as text: `98.61 %`, or `0.1234` if it is not a share.
   [[nodiscard]] std::string text(double value) const;
 };
 
-/// What a metric came to: a number, or a matrix of them.
+/// The value of a metric: a number or a matrix.
 struct MetricValue {
   Metric metric;
-  std::vector<double> values;  ///< one, or as many as `shape` has, row by row
-  Shape shape = {};            ///< no axes: a number
+  std::vector<double> values;  ///< one, or the elements of `shape`, row by row
+  Shape shape = {};            ///< rank 0: a number
 
   [[nodiscard]] bool is_number() const noexcept { return shape.rank() == 0; }
   [[nodiscard]] double number() const noexcept { return values.front(); }
   bool operator==(const MetricValue&) const = default;
 };
 
-/// The number of this name. Throws InputError, listing the names there are.
+/// The number with this name. Throws InputError that lists the names if there is no such metric.
 [[nodiscard]] double number_of(const std::vector<MetricValue>& values, const std::string& name);
 
 }  // namespace ronda

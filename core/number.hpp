@@ -11,7 +11,7 @@
 
 namespace ronda {
 
-/// What layers on a GPU store; all of them compute in float32.
+/// Element types that layers on a GPU store; all layers compute in float32.
 template <class T>
 concept Number = std::same_as<T, float> || std::same_as<T, Float16> || std::same_as<T, BFloat16>;
 
@@ -32,7 +32,7 @@ template <Number T>
     return to_half<T>(value);
 }
 
-/// Calls body(std::type_identity<T>()) with the C++ type of a Number's DType. Throws LogicError for any other.
+/// Calls body(std::type_identity<T>()) with the Number type T of `dtype`. Throws LogicError for any other type.
 template <class Body>
 decltype(auto) with_number(DType dtype, Body&& body) {
   switch (dtype) {
@@ -43,8 +43,8 @@ decltype(auto) with_number(DType dtype, Body&& body) {
   }
 }
 
-/// Copies every stored element, padding included, of a Number's type to another's; shape and layout must be equal. Both
-/// lie on the host.
+/// Converts every stored element, padding included, between Number types. Shapes and layouts must be equal; both
+/// tensors are in host memory.
 void convert(const Tensor& from, const Tensor& to);
 
 /// `count` numbers, widened or rounded.
@@ -53,7 +53,7 @@ void convert(const Float16* from, float* to, std::size_t count) noexcept;
 void convert(const float* from, BFloat16* to, std::size_t count) noexcept;
 void convert(const float* from, Float16* to, std::size_t count) noexcept;
 
-/// The stored elements, padding included, of a tensor of Numbers that lies on the host.
+/// The stored elements, padding included, of a tensor of Numbers in host memory.
 [[nodiscard]] std::vector<float> floats_of(const Tensor& tensor);
 
 }  // namespace ronda

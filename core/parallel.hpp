@@ -5,19 +5,20 @@
 
 namespace ronda {
 
-/// The range that worker `index` of `workers` takes of `count` things: contiguous, as even as possible, the same every
-/// time. Also the rule by which ranks share a global batch.
+/// A half-open range of indices.
 struct Range {
   std::size_t begin = 0, end = 0;
   [[nodiscard]] constexpr std::size_t size() const noexcept { return end - begin; }
   bool operator==(const Range&) const = default;
 };
+/// The range of worker `index` of `workers` in `count` items: contiguous, as even as possible, deterministic. Ranks
+/// share a global batch by the same rule.
 [[nodiscard]] constexpr Range part_of(std::size_t count, std::size_t index, std::size_t workers) noexcept {
   const std::size_t base = count / workers, extra = count % workers;  // no product that could overflow
   const auto begin_of = [&](std::size_t i) { return i * base + (i * extra) / workers; };
   return {begin_of(index), begin_of(index + 1)};
 }
-/// What is in both; empty where nothing is.
+/// The intersection; empty if there is none.
 [[nodiscard]] constexpr Range overlap_of(const Range& a, const Range& b) noexcept {
   const std::size_t begin = a.begin > b.begin ? a.begin : b.begin, end = a.end < b.end ? a.end : b.end;
   return {begin, begin > end ? begin : end};
@@ -28,10 +29,9 @@ using RangeFunction = void (*)(void* context, Range range);
 void parallel_ranges(int threads, std::size_t count, RangeFunction function, void* context);
 }  // namespace detail
 
-/// Calls `body(Range)` on `threads` threads, each with its part of [0, count); the partition depends on nothing but its
-/// arguments, so results are the same from run to run. Returns when all are done. `body` must not throw. The threads
-/// are OpenMP's, shared with the library primitives, so that no core gets two. `align` keeps the cuts at multiples of
-/// it.
+/// Calls `body(Range)` on `threads` threads, each with its part of [0, count); the partition depends only on the
+/// arguments, so results are the same in every run. Returns when all are done. `body` must not throw. The threads are
+/// OpenMP's, shared with the library primitives, so that no core runs two. Ranges begin at multiples of `align`.
 template <class Body>
 void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align = 1) {
   if (threads <= 1 || count <= align) {
@@ -59,12 +59,12 @@ struct ThreadCount {
 };
 /// The rule for every program: `asked` unless 0, else OMP_NUM_THREADS if set, else one thread per core; at most as many
 /// as OpenMP grants (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS).
-/// @param cores  this rank's
+/// @param cores  cores of this rank
 [[nodiscard]] ThreadCount count_threads(int asked, int cores);
 
 /// Sets the number of threads of the calling thread's parallel work, in our loops and in the library primitives. Call
-/// it before primitives are planned, on the thread that runs them. OpenMP then grants each team so many threads. (With
-/// OMP_DYNAMIC the grant could shrink between steps: primitives planned for more threads would then compute wrong
+/// it before primitives are planned, on the thread that runs them. OpenMP then grants each team this many threads.
+/// (With OMP_DYNAMIC the grant could shrink between steps: primitives planned for more threads would then compute wrong
 /// numbers or hang.) Throws InputError if OpenMP grants fewer.
 void use_threads(int threads);
 

@@ -19,24 +19,24 @@ struct Parameter {
   ParameterId id{};
   std::string name;  ///< as in files: `conv1.weight`
   Tensor value, gradient;
-  std::optional<Tensor> master;  ///< float32 copy, where `value` has a half type
+  std::optional<Tensor> master;  ///< float32 copy, if `value` has a half type
 
-  /// A dense weight behind a flatten stores its columns in the order of that activation's bytes: the description of one
-  /// sample of it, (H, W, C) or (T, C) with its layout. Files hold the columns in (C, H, W) order, as PyTorch's do, or
-  /// in (T, C) order.
+  /// A dense weight after a flatten stores its columns in the memory order of the flattened activation. This describes
+  /// one sample of that activation: (H, W, C) or (T, C), with its layout. Files hold the columns in (C, H, W) order, as
+  /// PyTorch does, or in (T, C) order.
   std::optional<TensorDesc> flattened;
 
-  /// Of a table whose gradient is sparse: the rows that have one. Backward adds to these rows and to this list; whoever
-  /// owns both clears them before a step. Null: backward writes the whole gradient.
+  /// For a table with a sparse gradient: the rows that have a gradient. Backward adds to these rows and to this list;
+  /// their owner clears both before a step. Null: backward writes the whole gradient.
   TouchedRows* touched = nullptr;
 
-  /// What the optimizer changes, in float32: for files, hashes and initial values.
+  /// The float32 values that the optimizer updates: for files, hashes and initial values.
   [[nodiscard]] const Tensor& trained() const noexcept { return master ? *master : value; }
 };
 
-/// The parameter in file layout: row-major, columns in (C, H, W) order where it was flattened.
+/// The parameter in file layout: row-major, the columns ordered as described at `flattened`.
 [[nodiscard]] std::vector<float> to_file(const Parameter& parameter, const Tensor& stored);
-/// The inverse; `file` has as many elements as the parameter's logical shape. Padding stays as it is.
+/// The inverse; `file` has as many elements as the parameter's logical shape. Padding is not changed.
 void from_file(const Parameter& parameter, std::span<const float> file, const Tensor& stored);
 
 }  // namespace ronda

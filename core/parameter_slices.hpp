@@ -8,10 +8,10 @@
 
 namespace ronda {
 
-/// What each of several parts has of a parameter, as files hold it: the whole is (outer, extent, inner), row-major, and
-/// a part has a range of the middle axis. A part may have nothing of it.
+/// The partition of a parameter in file layout. The whole is (outer, extent, inner), row-major; each part has a range,
+/// possibly empty, of the middle axis.
 struct ParameterSlices {
-  int axis = 0;  ///< of the parameter's shape: the middle axis, or with it the outer one
+  int axis = 0;  ///< axis of the parameter's shape: the middle axis, or with it the outer one
   std::int64_t outer = 1, extent = 1, inner = 1;
   std::vector<Range> parts;
 

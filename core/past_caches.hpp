@@ -7,8 +7,9 @@
 
 namespace ronda {
 
-/// Writes 16 floats where they will not be read soon: memory is not read first for the line that they fill, nor does a
-/// cache keep it. Both 64-byte aligned. Other threads see them after `finish_past_caches` and a synchronisation.
+/// Writes 16 floats with non-temporal stores, for data that is not read soon: the cache line is neither read from
+/// memory first nor kept in a cache. Both pointers are 64-byte aligned. Other threads see the floats after
+/// `finish_past_caches` and a synchronisation.
 [[gnu::always_inline]] inline void write_past_caches(float* to, const float* from) noexcept {
 #if defined(__SSE__)
   for (std::size_t i = 0; i < 16; i += 4) _mm_stream_ps(to + i, _mm_load_ps(from + i));
@@ -17,7 +18,7 @@ namespace ronda {
 #endif
 }
 
-/// What this thread wrote past the caches comes before what it writes from now on.
+/// Orders this thread's non-temporal stores before its later stores.
 inline void finish_past_caches() noexcept {
 #if defined(__SSE__)
   _mm_sfence();

@@ -5,8 +5,8 @@
 
 namespace ronda {
 
-/// A text from outside, made safe for a terminal: a byte that is not UTF-8, or a character that would move the cursor,
-/// colour the screen or begin a new line, becomes a question mark.
+/// An untrusted text, made safe for a terminal: each byte that is not UTF-8, and each character that moves the cursor,
+/// changes colours or begins a new line, becomes a question mark.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// Number of bytes at the beginning of `text` that are UTF-8; its size if all of it is.

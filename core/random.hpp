@@ -5,7 +5,8 @@
 
 namespace ronda {
 
-/// What random numbers are for. Each purpose has a stream of its own, so that one more draw here changes nothing there.
+/// The use of random numbers. Each purpose has its own stream, so that an additional draw for one purpose does not
+/// change the numbers of another.
 enum class Purpose : std::uint32_t {
   initial_values = 1,
   sample_order = 2,
@@ -21,17 +22,18 @@ enum class Purpose : std::uint32_t {
 [[nodiscard]] std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                       std::array<std::uint32_t, 2> key) noexcept;
 
-/// Names one stream of random numbers: a seed, a purpose, and up to 64 bits of what tells streams apart (a parameter's
-/// name, an epoch, a step). A value; equal keys give equal numbers on every rank, thread, and processor.
+/// Identifies one stream of random numbers by a seed, a purpose, and 64 bits for the stream (a parameter's name, an
+/// epoch, a step). A value; equal keys give equal numbers on every rank, thread and processor.
 class RngKey {
  public:
   RngKey(std::uint64_t seed, Purpose purpose, std::uint64_t stream = 0);
   RngKey(std::uint64_t seed, Purpose purpose, std::string_view stream);
 
-  /// Another stream of the same seed and purpose: what `name` draws where this key is common to many.
+  /// Another stream of the same seed and purpose, for `name`: for users that share this key.
   [[nodiscard]] RngKey derived(std::string_view name) const noexcept;
 
-  /// 128 random bits for position `counter`, by Philox: no state, so element i is had without elements 0 … i-1.
+  /// 128 random bits for position `counter`, by Philox: without state, so element i is computed without elements 0 …
+  /// i-1.
   [[nodiscard]] std::array<std::uint32_t, 4> bits(std::uint64_t counter) const noexcept;
 
   /// The same for sixteen positions at once, and several times as fast: words 4i to 4i + 3 are bits(counters[i]).

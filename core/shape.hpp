@@ -8,11 +8,11 @@
 namespace ronda {
 
 /// Extents of a tensor, outermost first; activations are (N, H, W, C) or (N, features), weights as PyTorch names them:
-/// (out, in) and (out, in, H, W). At most `capacity` axes; a value, never on the heap.
+/// (out, in) and (out, in, H, W). At most `capacity` axes. A value; allocates nothing.
 class Shape {
  public:
   static constexpr int capacity = 6;
-  static constexpr std::int64_t most_elements = std::int64_t{1} << 59;  ///< whose bytes, of any type, can be counted
+  static constexpr std::int64_t most_elements = std::int64_t{1} << 59;  ///< so that the size in bytes fits for any type
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}

@@ -8,34 +8,34 @@
 
 namespace ronda {
 
-/// How a state's numbers on the ranks belong together.
+/// The relation between a state's values on different ranks.
 enum class Scope : std::uint8_t {
-  replicated,  ///< all ranks have the same bits, and whoever holds it keeps it so
-  averaged,    ///< each rank changes its own, and now and then all take the mean over the ranks: before they evaluate
-               ///< (TrainingState::average_states), and where a training goes on with another number of ranks
-  per_rank,    ///< each rank has its own, and a training with another number of ranks begins anew with it
-  sharded,     ///< each rank has a piece
+  replicated,  ///< bitwise equal on all ranks; its owner keeps it so
+  averaged,    ///< each rank updates its own copy; copies are averaged over the ranks before an evaluation
+               ///< (TrainingState::average_states) and when a training continues with another number of ranks
+  per_rank,    ///< each rank has its own; reset when a training continues with another number of ranks
+  sharded,     ///< each rank stores a piece
 };
 
-/// Something that exact continuation needs: a parameter, its momentum, a layer's running mean. Float32, a counter of
-/// int64, or a weight of int8.
+/// A tensor that exact resumption needs: a parameter, its momentum, a layer's running mean. Float32, an int64 counter,
+/// or an int8 weight.
 struct State {
   std::string name;
   Tensor tensor;
   Scope scope = Scope::averaged;
-  std::optional<TensorDesc> flattened = {};  ///< as in Parameter: what belongs to one lies as it does
+  std::optional<TensorDesc> flattened = {};  ///< as in Parameter, for states with the parameter's layout
 };
 
-/// A float32 state in file layout: row-major, columns in (C, H, W) order where they were flattened. The bits are kept.
+/// A float32 state in file layout: row-major, columns ordered as for Parameter. The bits are kept.
 [[nodiscard]] std::vector<float> to_file(const State& state);
-/// The inverse; `file` has as many elements as the state's logical shape. Padding stays as it is.
+/// The inverse; `file` has as many elements as the state's logical shape. Padding is not changed.
 void from_file(const State& state, std::span<const float> file);
 
-/// The same of a quantised weight.
+/// The same for a quantised weight.
 [[nodiscard]] std::vector<std::int8_t> int8_to_file(const State& state);
 void from_file(const State& state, std::span<const std::int8_t> file);
 
-/// Is shown every state of a model or an optimizer, in an order that does not change.
+/// Visits every state of a model or an optimizer, in a fixed order.
 class StateVisitor {
  public:
   virtual void visit(const State& state) = 0;
@@ -44,7 +44,7 @@ class StateVisitor {
   ~StateVisitor() = default;
 };
 
-/// Collects the states that it is shown.
+/// Collects the visited states.
 class StateList final : public StateVisitor {
  public:
   void visit(const State& state) override { states_.push_back(state); }

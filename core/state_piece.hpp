@@ -8,24 +8,24 @@
 
 namespace ronda {
 
-/// A part of a state, in memory of its own.
+/// A part of a state, in its own memory.
 struct StateSlice {
-  ParameterSlices slices;  ///< of the parameter
+  ParameterSlices slices;  ///< the partition of the parameter
   std::size_t part = 0;
-  State state;  ///< of the part's shape, in its layout
+  State state;  ///< has the part's shape and layout
 };
 
-/// What a rank has of a state that is divided over the ranks (Scope::sharded): some neighbours of its elements, in the
-/// order in which the state is stored; or a slice of it.
+/// The part that a rank stores of a state divided over the ranks (Scope::sharded): a contiguous range of its stored
+/// elements, or a slice.
 struct StatePiece {
-  State whole;                ///< its tensor has memory where this rank has all of it, and is empty elsewhere
-  float* elements = nullptr;  ///< of the host
-  std::size_t first = 0;      ///< the place of the first one among the stored elements, padding counted
-  std::size_t count = 0;      ///< 0: the rank has nothing of it
-  std::optional<StateSlice> slice = {};  ///< given: these elements are it
+  State whole;                           ///< its tensor is empty unless this rank stores the whole state
+  float* elements = nullptr;             ///< in host memory
+  std::size_t first = 0;                 ///< index of the first one among the stored elements, padding included
+  std::size_t count = 0;                 ///< 0: this rank stores no part
+  std::optional<StateSlice> slice = {};  ///< if set, the elements are this slice
 };
 
-/// Sets the elements. `file` has all of the state, as from_file of a State.
+/// Sets the elements. `file` holds the whole state, as for from_file of a State.
 void from_file(const StatePiece& piece, std::span<const float> file);
 
 }  // namespace ronda

@@ -5,21 +5,22 @@
 
 namespace ronda {
 
-/// What ranks raise in a step so that all hear of it in the same one. Each counts the ranks that raised it.
+/// Flags that ranks raise in a step; all ranks see them in the same step. Each counts the ranks that raised it.
 struct StepFlags {
-  double stop = 0;       ///< end in good order after this step
-  double leave = 0;      ///< likewise, but what is not done yet is for another time: save it
+  double stop = 0;       ///< end the training cleanly after this step
+  double leave = 0;      ///< the same, but save the training, to be resumed later
   double save = 0;       ///< save the training after this step
-  double written = 0;    ///< this rank's part of the checkpoint under way is on disk
-  double unwritten = 0;  ///< … could not be written
+  double written = 0;    ///< this rank's part of the current checkpoint is on disk
+  double unwritten = 0;  ///< this rank's part could not be written
 };
 
-/// What all ranks must know of a step beside its gradients. Each fills in its part; the sums over all ranks arrive with
-/// the last bucket, by servers before the first. Float64 throughout: sums of counts are exact, one reduction takes all.
+/// The data that ranks sum in each step in addition to the gradients. Each rank fills in its part; the sums over all
+/// ranks arrive with the last bucket, or from servers before the first. All float64: sums of counts are exact, and one
+/// reduction suffices.
 struct alignas(64) StepControl {
   double loss = 0;    ///< sum of the weighted losses of this step's samples
   double weight = 0;  ///< sum of their weights
-  double metric = 0;  ///< sum of their weighted metrics (see Metric): for accuracy the weights of those that are right
+  double metric = 0;  ///< sum of their weighted metrics (see Metric): for accuracy, the weights of the correct samples
   StepFlags flags;
   std::array<double, 8> reserved{};
 
@@ -27,7 +28,7 @@ struct alignas(64) StepControl {
 };
 static_assert(sizeof(StepControl) == StepControl::count * sizeof(double));
 
-/// `all` also tells what `more` does.
+/// Adds `more` to `all`.
 inline void add(StepControl& all, const StepControl& more) noexcept {
   using Numbers = std::array<double, StepControl::count>;
   auto sums = std::bit_cast<Numbers>(all);

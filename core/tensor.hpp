@@ -10,7 +10,7 @@
 
 namespace ronda {
 
-/// What a tensor is, apart from where: logical shape, element type, and the order of its bytes.
+/// A tensor without its memory: logical shape, element type and layout.
 struct TensorDesc {
   Shape shape;
   DType dtype = DType::float32;
@@ -28,11 +28,11 @@ struct TensorDesc {
   bool operator==(const TensorDesc&) const = default;
 };
 
-/// True where both descriptions put every element at the same offset (axes of extent 1 may be in any order), so that
-/// one tensor can be read as the other without moving a byte.
+/// True if both descriptions put every element at the same offset (axes of extent 1 may be in any order), so that one
+/// tensor can be read as the other without a copy.
 [[nodiscard]] bool same_bytes(const TensorDesc& a, const TensorDesc& b);
 
-/// A view of bytes that somebody else owns (a Buffer, an arena, a user's vector). Copying it copies no data.
+/// A view of memory owned elsewhere (a Buffer, an arena, a user's vector). Copying it copies no data.
 class Tensor {
  public:
   Tensor() = default;
@@ -57,7 +57,7 @@ class Tensor {
     check_type(dtype_of<std::remove_const_t<T>>);
     return {reinterpret_cast<T*>(data_), static_cast<std::size_t>(desc_.padded_count())};
   }
-  /// The first stored element; for loops that know the count.
+  /// The first stored element; without a type check.
   template <class T>
   [[nodiscard]] T* pointer() const noexcept {
     return reinterpret_cast<T*>(data_);
@@ -71,9 +71,9 @@ class Tensor {
   Device device_;
 };
 
-/// Copies every element of `from` to the same logical place in `to`; shapes and types must be equal, layouts need not.
-/// Padding of `to` is left as it is. Either may lie on a device; the copy goes through the host then, after all that
-/// the device was given before. For the edges (files, hashes, tests), not for the step.
+/// Copies every element of `from` to the same logical index in `to`; shapes and types must be equal, layouts may
+/// differ. Padding of `to` is not changed. Device tensors are copied through the host, after all work issued to the
+/// device before. For files, hashes and tests, not for the training step.
 void reorder(const Tensor& from, const Tensor& to);
 
 }  // namespace ronda

@@ -10,14 +10,14 @@
 
 namespace ronda {
 
-/// Images with a class each, in memory as bytes: they become floats when they are read.
-/// `input`: float32 (height, width, channels), a byte scaled to 0..1, the float nearest to byte / 255 (as PyTorch's
-/// ToTensor). `target`: int32 scalar.
+/// Images with class labels, stored in memory as bytes and converted to floats when they are read. `input`: float32
+/// (height, width, channels), a byte scaled to 0..1, the float nearest to byte / 255 (as PyTorch's ToTensor). `target`:
+/// int32 scalar.
 class ByteImages : public Dataset {
  public:
-  /// @param pixels  image after image, each row after row, a pixel's channels side by side
-  /// @param image   height, width and channels of each
-  /// Throws LogicError where there are not as many images as labels.
+  /// @param pixels  image by image, row by row, with interleaved channels
+  /// @param image   height, width and channels of each image
+  /// Throws LogicError if the numbers of images and labels differ.
   ByteImages(Buffer pixels, const Shape& image, std::vector<std::uint8_t> labels);
 
   [[nodiscard]] std::size_t size() const override { return labels_.size(); }
@@ -32,7 +32,7 @@ class ByteImages : public Dataset {
     return reinterpret_cast<const std::uint8_t*>(pixels_.data()) + sample * bytes_per_image_;
   }
 
-  Buffer pixels_;  ///< in large pages: every sample is on another, and a page is looked up more slowly than read
+  Buffer pixels_;  ///< on large pages: samples are read in random order, and a TLB miss takes longer than the read
   std::size_t bytes_per_image_;
   std::vector<std::uint8_t> labels_;
   std::array<Field, 2> fields_;

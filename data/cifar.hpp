@@ -10,13 +10,13 @@
 
 namespace ronda {
 
-/// CIFAR-10 or CIFAR-100: small colour images with a class each (A. Krizhevsky, "Learning multiple layers of features
+/// CIFAR-10 or CIFAR-100: small colour images with class labels (A. Krizhevsky, "Learning multiple layers of features
 /// from tiny images", 2009). `input`: float32 (32, 32, 3), red, green, blue, scaled to 0..1; `target`: int32 scalar.
 struct Cifar {
   ByteImages train, test;
 };
 
-/// Which of CIFAR-100's two labels an image has.
+/// Selects one of the two labels of a CIFAR-100 image.
 enum class CifarLabels : std::uint8_t {
   fine,   ///< 100 classes
   coarse  ///< 20 superclasses
@@ -24,17 +24,19 @@ enum class CifarLabels : std::uint8_t {
 
 /// Reads the binary version, which scripts/fetch_cifar.sh fetches: `data_batch_1.bin` … `data_batch_5.bin` and
 /// `test_batch.bin` in `directory`, or in its folder `cifar-10-batches-bin`. A file is records of a label and 3072
-/// bytes, the red, green and blue plane. Throws InputError that names file and record, what was expected and found:
-/// where a file is missing or ends within a record, a label is out of range, or the training files differ in length.
+/// bytes, the red, green and blue plane. Throws InputError that names the file, the record, and the expected and actual
+/// value, if a file is missing or ends within a record, a label is out of range, or the training files differ in
+/// length.
 [[nodiscard]] Cifar load_cifar10(const std::filesystem::path& directory);
 
-/// The images of one such file.
+/// The images of one file.
 [[nodiscard]] ByteImages read_cifar10_file(const std::filesystem::path& file);
-/// The names in `batches.meta.txt` beside CIFAR-10's files, by label; empty where that is not there.
+/// The class names in `batches.meta.txt` in the folder of CIFAR-10's files, by label; empty if that file does not
+/// exist.
 [[nodiscard]] std::vector<std::string> cifar10_classes(const std::filesystem::path& directory);
 
-/// What load_cifar10 would say of every damaged record and missing file: `tell` is called for each.
-/// @return how many records there are
+/// Calls `tell` with the error of load_cifar10 for each damaged record and each missing file.
+/// @return number of records
 std::size_t check_cifar10(const std::filesystem::path& directory, FunctionRef<void(const InputError&)> tell);
 
 /// The same for `train.bin` and `test.bin`, in `directory` or in its folder `cifar-100-binary`; a record begins with

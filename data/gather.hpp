@@ -6,15 +6,15 @@
 
 namespace ronda {
 
-/// What becomes of a stored element in a batch.
+/// Conversion of a stored element for a batch.
 enum class Decode : std::uint8_t {
-  none,  ///< it is the batch's as it is
-  unit,  ///< a byte becomes float32, the nearest to byte / 255
-  label  ///< a byte becomes int32
+  none,  ///< copied unchanged
+  unit,  ///< byte to float32, the nearest to byte / 255
+  label  ///< byte to int32
 };
 
-/// byte / 255, rounded to the nearest float, without the slow division: 1/255 is split into a part so short that its
-/// product is exact and a small rest, and the sum of both products is rounded once where it matters.
+/// byte / 255, rounded to the nearest float, without the slow division: 1/255 is split into a short part, whose product
+/// is exact, and a small rest, so that only the sum of both products is rounded noticeably.
 RONDA_HOST_DEVICE_INLINE float unit_of(std::uint8_t byte) {
   constexpr float head = 0x1.01p-8F, rest = 0x1.0101p-24F;
   const auto number = static_cast<float>(byte);
@@ -23,13 +23,13 @@ RONDA_HOST_DEVICE_INLINE float unit_of(std::uint8_t byte) {
 
 namespace gather {
 
-/// A field of a dataset that a device holds, and where a batch wants it.
+/// A field of a dataset in device memory, and its destination in a batch.
 struct KeptField {
   enum class Kind : std::uint8_t { words, bytes, units, labels };
-  const std::byte* from;  ///< of sample 0
-  std::byte* to;          ///< of row 0
-  std::int64_t elements;  ///< a sample
-  Kind kind;              ///< words: of 4 bytes
+  const std::byte* from;  ///< element 0 of sample 0
+  std::byte* to;          ///< element 0 of row 0
+  std::int64_t elements;  ///< elements per sample
+  Kind kind;              ///< words have 4 bytes
 
   RONDA_HOST_DEVICE_INLINE void write(std::int64_t row, std::uint64_t sample, std::int64_t element) const {
     const std::int64_t source = static_cast<std::int64_t>(sample) * elements + element,
@@ -46,20 +46,20 @@ struct KeptField {
   }
 };
 
-/// Makes a whole batch: rows(i) for every i in [0, count()), in any order. In a row lie the elements of its fields one
-/// after the other, and its weight.
+/// Assembles a batch: call rows(i) for every i in [0, count()), in any order. The calls of a row are the elements of
+/// its fields in order, then its weight.
 struct Rows {
   static constexpr std::size_t most_fields = 8;
   KeptField fields[most_fields];
   std::int32_t field_count;
   std::int64_t per_row, row_count;
-  const std::uint64_t* request;  ///< how many rows are real, and the sample of each row
+  const std::uint64_t* request;  ///< number of real rows, then the sample of each row
   float* weights;
 
   [[nodiscard]] std::int64_t count() const { return per_row * row_count; }
 
   RONDA_HOST_DEVICE_INLINE void operator()(std::int64_t i) const {
-    constexpr std::int64_t short_division = std::int64_t{1} << 32;  // several times as fast on a GPU
+    constexpr std::int64_t short_division = std::int64_t{1} << 32;  // 32-bit division is several times as fast on a GPU
     const std::int64_t row = i < short_division && per_row < short_division
                                  ? static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(per_row)
                                  : i / per_row;

@@ -12,16 +12,16 @@ namespace ronda {
 /// database of handwritten digits").
 struct IdxArray {
   Shape shape;
-  Buffer memory;  ///< a byte for each element
+  Buffer memory;  ///< one byte per element
 
   [[nodiscard]] std::span<std::uint8_t> values() const noexcept {
     return {reinterpret_cast<std::uint8_t*>(memory.data()), memory.bytes()};
   }
 };
 
-/// Reads an IDX file, gzipped or not, and checks all of it: the magic number, `rank` dimensions, as many bytes as they
-/// promise and none more, and gzip's checksum. Throws InputError that names the file, what was expected and found, and
-/// the remedy.
+/// Reads an IDX file, gzipped or not, and checks all of it: the magic number, the number of dimensions (`rank`), the
+/// exact length, and gzip's checksum. Throws InputError that names the file, the expected and actual value, and the
+/// remedy.
 [[nodiscard]] IdxArray read_idx(const std::filesystem::path& file, int rank);
 
 }  // namespace ronda

@@ -12,17 +12,17 @@
 
 namespace ronda {
 
-/// Texts with a class each; as many texts as labels.
+/// Texts with class labels; as many texts as labels.
 struct LabelledText {
   std::vector<std::string> texts;
   std::vector<std::int32_t> labels;  ///< from 0
-  std::string file = {};             ///< where they are from, for messages
+  std::string file = {};             ///< file name, for messages
 };
 
 struct LabelledTextOptions {
   bool header = true;        ///< the first line names the columns
-  std::int32_t classes = 0;  ///< labels are below it; 0: there may be any number of classes
-  /// Called for each damaged line, which is left out; null: the first one is thrown.
+  std::int32_t classes = 0;  ///< labels must be below this; 0: no limit
+  /// Called for each damaged line, which is skipped; null: the first one is thrown.
   std::function<void(const InputError&)> on_damaged = {};
 };
 
@@ -42,13 +42,13 @@ enum class TextEncoding : std::uint8_t {
   bytes  ///< any bytes
 };
 
-/// Each line of a text without labels, plain or gzipped, without its end; empty lines too. Throws InputError if the
-/// file has no lines, or one is not in the encoding.
+/// The lines of a text without labels, plain or gzipped, without line ends; includes empty lines. Throws InputError if
+/// the file has no lines, or a line is not valid in the encoding.
 [[nodiscard]] std::vector<std::string> read_text_lines(const std::filesystem::path& path,
                                                        TextEncoding encoding = TextEncoding::utf8);
 
-/// Samples of which `input` is int32 (length), the text's first tokens, and Tokenizer::padding behind them, and
-/// `target` is int32 scalar, the label. Throws InputError where there are no texts or `length` is not positive.
+/// Samples with `input`, int32 (length): the text's first tokens, filled up with Tokenizer::padding; and `target`,
+/// int32 scalar: the label. Throws InputError if there are no texts or `length` is not positive.
 [[nodiscard]] MemoryDataset tokenized(const LabelledText& text, const Tokenizer& tokenizer, std::int64_t length);
 
 }  // namespace ronda

@@ -7,19 +7,19 @@
 
 namespace ronda {
 
-/// One field of all samples: values.size() = samples × shape.count(), sample after sample.
+/// One field of all samples: values.size() = samples × shape.count(), sample by sample.
 struct Column {
   std::string name;
-  Shape shape;  ///< of one sample
+  Shape shape;  ///< shape of one sample
   std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>, std::vector<std::uint8_t>> values;
 };
 
-/// Samples that a program has in memory.
+/// Samples in the program's memory.
 class MemoryDataset final : public Dataset {
  public:
-  /// Throws InputError where the columns have different numbers of samples, none, or a name twice.
+  /// Throws InputError if the columns have different numbers of samples, no samples, or a repeated name.
   explicit MemoryDataset(std::vector<Column> columns);
-  /// Classification: `input` and `target`, one label a sample.
+  /// Classification: `input` and `target`, one label per sample.
   MemoryDataset(std::vector<float> inputs, Shape input_shape, std::vector<std::int32_t> labels)
       : MemoryDataset(two(std::move(inputs), input_shape, Column{"target", Shape{}, std::move(labels)})) {}
   /// Regression: `input` and `target`.

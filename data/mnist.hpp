@@ -7,16 +7,16 @@
 
 namespace ronda {
 
-/// Grey images with a class each, as MNIST and its relatives (Fashion-MNIST, KMNIST) have them: `input` float32 (rows,
-/// columns, 1), `target` 0..classes-1. 47 MB for MNIST's training set.
+/// Grey images with class labels in the format of MNIST, Fashion-MNIST and KMNIST: `input` float32 (rows, columns, 1),
+/// `target` 0..classes-1. MNIST's training set takes 47 MB.
 class MnistDataset final : public ByteImages {
  public:
   static constexpr int classes = 10;
 
-  /// @param images  (samples, rows, columns)
-  /// @param labels  (samples)
-  /// @param source  where they come from, for errors
-  /// Throws InputError where the numbers of images and labels differ, there are none, or a label is out of range.
+  /// @param images  shape (samples, rows, columns)
+  /// @param labels  shape (samples)
+  /// @param source  origin of the data, for errors
+  /// Throws InputError if the numbers of images and labels differ or are 0, or a label is out of range.
   MnistDataset(IdxArray images, const IdxArray& labels, std::string_view source);
 };
 
@@ -24,14 +24,14 @@ struct Mnist {
   MnistDataset train, test;
 };
 
-/// What MNIST's four files hold, as it lies there.
+/// The contents of MNIST's four files, not converted.
 struct MnistFiles {
   IdxArray train_images, train_labels, test_images, test_labels;
 };
 
-/// Reads the files that load_mnist names, without looking at what is in them. Throws InputError likewise.
+/// Reads the files of load_mnist, without checking images against labels. Throws InputError as load_mnist.
 [[nodiscard]] MnistFiles read_mnist(const std::filesystem::path& directory);
-/// The data that they hold. Throws InputError, with `directory`, where they do not belong together.
+/// The datasets from these files. Throws InputError, with `directory`, if the files do not match.
 [[nodiscard]] Mnist make_mnist(MnistFiles files, const std::filesystem::path& directory);
 
 /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`,

@@ -4,14 +4,14 @@
 
 namespace ronda {
 
-/// A format of data whose library a build may lack.
+/// A data format that needs an optional library.
 struct OptionalFormat {
   std::string name;     ///< `JPEG`
-  std::string library;  ///< with its version; empty: this build lacks it
-  std::string package;  ///< of Debian and Ubuntu, to build with it
+  std::string library;  ///< name and version; empty: this build lacks it
+  std::string package;  ///< Debian and Ubuntu package to build with
 };
 
-/// All that there are.
+/// All optional formats.
 [[nodiscard]] std::vector<OptionalFormat> optional_formats();
 
 }  // namespace ronda

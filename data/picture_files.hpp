@@ -12,29 +12,29 @@
 namespace ronda {
 
 struct PictureFilesOptions {
-  std::int64_t size = 224;    ///< of a sample: height and width
-  std::int64_t resize = 256;  ///< the shorter side, before the middle is cropped; at least `size`
+  std::int64_t size = 224;    ///< height and width of a sample
+  std::int64_t resize = 256;  ///< length of the shorter side before the centre crop; at least `size`
   std::int64_t channels = 3;  ///< 1: grey, 0.299 red + 0.587 green + 0.114 blue (ITU-R BT.601)
 };
 
-/// Pictures without classes, a file each, in the order given: JPEG, PNG, or binary PGM and PPM of bytes. What they are
-/// is seen from their first bytes. `input`: float32 (size, size, channels), in 0..1, as ImageFolder has it; `target`:
-/// int32 scalar, 0. A picture is decoded when it is read: nothing is kept of it.
+/// Pictures without classes, one per file, in the given order: JPEG, PNG, or binary PGM and PPM with 8 bits per
+/// channel. The first bytes decide the format. `input`: float32 (size, size, channels), in 0..1, as in ImageFolder;
+/// `target`: int32 scalar, 0. A picture is decoded on each read and not cached.
 class PictureFiles final : public Dataset {
  public:
-  /// Throws InputError for options that cannot work.
+  /// Throws InputError for invalid options.
   explicit PictureFiles(std::vector<std::filesystem::path> files, const PictureFilesOptions& options = {});
   ~PictureFiles() override;
 
   [[nodiscard]] std::size_t size() const override { return files_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
-  /// Throws InputError that names the file, and what is wrong, where it is damaged, and in a build without its library.
-  /// Decoders allocate.
+  /// Throws InputError that names file and problem if a file is damaged, or if this build lacks the library for its
+  /// format. Decoders allocate.
   void read(const SampleRequest& request, Batch& batch) const override;
   [[nodiscard]] std::string origin(std::uint64_t sample) const override { return files_[sample].string(); }
 
  private:
-  struct Tools;  ///< to decode with
+  struct Tools;  ///< decoders
 
   std::vector<std::filesystem::path> files_;
   PictureFilesOptions options_;

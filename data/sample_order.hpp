@@ -5,8 +5,8 @@
 
 namespace ronda {
 
-/// In which order an epoch takes the samples. A function of (seed, epoch) alone, so every rank knows it without a word,
-/// whatever the number of ranks, and a resumed run finds its place again.
+/// The order of the samples in an epoch. It depends only on (seed, epoch), so every rank computes it without
+/// communication, it is the same for any number of ranks, and a resumed run finds its position.
 class SampleOrder {
  public:
   /// @param shuffle  false: always 0, 1, 2, …
@@ -14,17 +14,17 @@ class SampleOrder {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
-  /// Whether two epochs may differ.
+  /// Whether the order may differ between epochs.
   [[nodiscard]] bool shuffles() const noexcept { return shuffle_; }
-  /// Writes the permutation of `epoch` (from 1) to `order`, which has size() places: the shuffle of Fisher and Yates,
-  /// with numbers by Philox.
+  /// Writes the permutation of `epoch` (from 1) to `order`, which has size() elements: a Fisher-Yates shuffle with
+  /// random numbers by Philox.
   void write(std::uint64_t epoch, std::span<std::uint64_t> order) const;
-  /// The same permutation in half the memory, of at most most_short samples.
+  /// The same permutation in half the memory, for at most most_short samples.
   void write(std::uint64_t epoch, std::span<std::uint32_t> order) const;
-  /// The same permutation piece by piece: draws at least `count` more places of `order`, or all there are.
-  /// @param left  how many places are not drawn yet: size() for the first piece, before which `order` may hold
-  ///              anything; then what the call before returned
-  /// @return how many are not drawn yet now; 0: the permutation is complete
+  /// The same permutation piece by piece: draws at least `count` more elements of `order`, or all remaining ones.
+  /// @param left  number of elements not drawn yet: size() for the first piece, before which the contents of `order` do
+  ///              not matter; then the previous call's result
+  /// @return number of elements not drawn yet; 0: the permutation is complete
   std::size_t write_more(std::uint64_t epoch, std::span<std::uint32_t> order, std::size_t left,
                          std::size_t count) const;
   static constexpr std::uint64_t most_short = std::uint64_t{1} << 32;

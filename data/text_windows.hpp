@@ -9,27 +9,27 @@
 
 namespace ronda {
 
-/// A file of any bytes, a text for a language model of bytes, cut into windows of `context` bytes, one behind the
-/// other: `input` int32 (context), the bytes from 0 to 255, and `target` int32 (context), the byte behind each. The
-/// last bytes, too few for a window, are left out.
+/// A file of bytes, such as a text for a byte-level language model, divided into consecutive windows of `context`
+/// bytes. `input`: int32 (context), the bytes, 0 to 255; `target`: int32 (context), the byte after each. The last
+/// bytes, if too few for a window, are ignored.
 ///
 ///     "the moon", context 3      input  "the"  " mo"
 ///                                target "he "  "moo"
 ///
-/// With `.vary` the windows of each epoch of a training begin a number of bytes earlier, from 0 to context - 1, so that
-/// a byte is seen behind other bytes, and not at the same place, in each of them. Two kinds of windows do not move: the
-/// first one, and each one behind a window outside SampleRequest::pool, such as a window of the validation. Equal seeds
-/// give equal windows on any number of ranks.
+/// With `.vary` the windows of each training epoch begin 0 to context - 1 bytes earlier, so that in each epoch a byte
+/// has other predecessors and another position. Two kinds of windows do not move: the first one, and each one after a
+/// window outside SampleRequest::pool, such as a validation window. Equal seeds give equal windows on any number of
+/// ranks.
 ///
-/// The file is mapped: it may be larger than memory, and the ranks of a node share it. It must not become shorter
-/// meanwhile, which ends the process.
+/// The file is mapped: it may be larger than memory, and the ranks of a node share it. It must not be truncated while
+/// it is mapped: that ends the process (SIGBUS).
 class TextWindows final : public Dataset {
  public:
   struct Options {
     bool vary = false;
   };
 
-  /// Throws InputError that names the file: where it cannot be read, is gzipped, or has no window.
+  /// Throws InputError that names the file if it cannot be read, is gzipped, or is too short for a window.
   TextWindows(const std::filesystem::path& path, std::int64_t context, const Options& options);
   TextWindows(const std::filesystem::path& path, std::int64_t context) : TextWindows(path, context, Options()) {}
 
@@ -39,7 +39,7 @@ class TextWindows final : public Dataset {
   [[nodiscard]] std::string origin(std::uint64_t /*sample*/) const override { return file_; }
   /// Empty with `.vary`.
   [[nodiscard]] std::vector<StoredField> stored() const override;
-  /// Of the file's size, and of a dataset's usual samples.
+  /// A hash of the file's size and of Dataset::fingerprint.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:

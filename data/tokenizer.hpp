@@ -10,24 +10,25 @@
 
 namespace ronda {
 
-/// Makes tokens of a text: whole numbers from 1 to size()-1, which an embedding has rows for. 0 is for padding.
+/// Converts a text to tokens: integers from 1 to size()-1, row numbers of an embedding. 0 is padding.
 class Tokenizer {
  public:
   static constexpr std::int32_t padding = 0;
 
   virtual ~Tokenizer() = default;
-  /// Rows that an embedding needs, that of padding included.
+  /// Number of rows of the embedding, including padding.
   [[nodiscard]] virtual std::int32_t size() const = 0;
-  /// Writes the text's first tokens, at most `places.size()`. Returns how many.
+  /// Writes the text's first tokens, at most `places.size()`. Returns their number.
   virtual std::size_t write(std::string_view text, std::span<std::int32_t> places) const = 0;
 };
 
-/// A token a word, without a vocabulary: 1 + hash(word) mod (size - 1), where the hash is the 64-bit FNV-1a of the
-/// word's bytes in lower case (Fowler, Noll and Vo). Words that meet in a token cannot be told apart (Weinberger et
+/// One token per word, without a vocabulary: 1 + hash(word) mod (size - 1), where the hash is the 64-bit FNV-1a of the
+/// word's bytes in lower case (Fowler, Noll and Vo). Words with the same token cannot be distinguished (Weinberger et
 /// al., "Feature hashing for large scale multitask learning", ICML 2009).
 ///
-/// A word, here and in Vocabulary, is a run of letters, digits and apostrophes that begins and ends with no apostrophe;
-/// each character beyond ASCII counts as a letter, and only ASCII's become lower case. All else separates words.
+/// A word, here and in Vocabulary, is a sequence of letters, digits and apostrophes that neither begins nor ends with
+/// an apostrophe. All characters beyond ASCII count as letters; only ASCII letters are converted to lower case. All
+/// other characters separate words.
 class HashedWords final : public Tokenizer {
  public:
   /// Throws InputError for a size below 2.
@@ -39,23 +40,23 @@ class HashedWords final : public Tokenizer {
   std::int32_t size_;
 };
 
-/// A token a byte of the text: 1 + byte, as UTF-8 has them.
+/// One token per byte of the UTF-8 text: 1 + byte.
 class TextBytes final : public Tokenizer {
  public:
   [[nodiscard]] std::int32_t size() const override { return 257; }
   std::size_t write(std::string_view text, std::span<std::int32_t> places) const override;
 };
 
-/// A token a word of a list, in lower case: 2 for the first word, and so on. Words that are not in it are token 1. What
-/// the list has that no word can be (see HashedWords) is never met.
+/// One token per word of a list, in lower case: 2 for the first word of the list, and so on. Words that are not in the
+/// list have token 1. List entries that are not words (see HashedWords) never occur.
 class Vocabulary final : public Tokenizer {
  public:
   static constexpr std::int32_t unknown = 1;
 
-  /// Throws InputError for a word that is empty or comes twice.
+  /// Throws InputError for a word that is empty or repeated.
   explicit Vocabulary(std::vector<std::string> words);
-  /// The most frequent words of the texts, at most so many, the most frequent first; of equally frequent ones those
-  /// that the alphabet has first.
+  /// The `most` most frequent words of the texts, the most frequent first; equally frequent words in alphabetical
+  /// order.
   [[nodiscard]] static Vocabulary of(std::span<const std::string> texts, std::size_t most);
 
   [[nodiscard]] const std::vector<std::string>& words() const noexcept { return words_; }
@@ -67,8 +68,8 @@ class Vocabulary final : public Tokenizer {
   std::unordered_map<std::string, std::int32_t> tokens_;
 };
 
-/// Reads a vocabulary: a word a line, plain or gzipped. Throws InputError that names file and line where a word is
-/// empty or comes twice, upper and lower case being the same, and the file where it has no words.
+/// Reads a vocabulary: one word per line, plain or gzipped. Throws InputError that names file and line if a word is
+/// empty or repeated (ignoring case), and the file if it has no words.
 [[nodiscard]] Vocabulary read_vocabulary(const std::filesystem::path& path);
 
 }  // namespace ronda

@@ -4,21 +4,21 @@
 namespace ronda {
 
 /// (x − mean) / √(variance + epsilon) · weight + bias, with mean and variance of each channel over the rows of a batch
-/// and the pixels of its images (Ioffe and Szegedy, "Batch normalization", ICML 2015). Of (N, features) or (N, …,
-/// channels): as PyTorch's BatchNorm1d and BatchNorm2d, whose names its parameters and states have: `weight`, initially
-/// 1, `bias`, 0, `running_mean`, 0, `running_var`, 1, and `num_batches_tracked`, int64, which counts passes of
-/// training. A ReLU behind it becomes part of it. Evaluation normalises by the running values. On the processor.
+/// and the pixels of its images (Ioffe and Szegedy, "Batch normalization", ICML 2015). The input is (N, features) or
+/// (N, …, channels). As PyTorch's BatchNorm1d and BatchNorm2d, with the same names of parameters and states: `weight`,
+/// initially 1, `bias`, 0, `running_mean`, 0, `running_var`, 1, and `num_batches_tracked`, int64, the number of
+/// training passes. A following ReLU is fused into it. Evaluation normalises by the running values. On the processor.
 ///
-/// In training, mean and variance are those of this rank's rows of a micro-batch: ranks are not asked, so another
-/// number of ranks or of micro-batches gives other statistics. Rows of weight 0, which only fill up a batch, do not
-/// count and get no gradient; others count once, whatever they weigh. Where no row counts, the running values are used.
+/// In training, mean and variance are over this rank's rows of a micro-batch, without communication, so they depend on
+/// the number of ranks and micro-batches. Rows of weight 0, which only fill up a batch, do not count and get no
+/// gradient; other rows count once, whatever their weight. If no row counts, the running values are used.
 ///
-/// Running values move by `momentum` towards each batch's mean and unbiased variance, unless those are not finite, or
-/// of a single value. Each rank has its own until the ranks evaluate or save the model: then all take the mean over the
-/// ranks, to the same bits (Scope::averaged).
+/// Running values move by `momentum` towards each batch's mean and unbiased variance, except if these are not finite or
+/// from a single value. Each rank has its own running values until the ranks evaluate or save the model: these are then
+/// averaged over the ranks, bitwise equal (Scope::averaged).
 ///
 /// Running values can be held (GraphBuilder::hold_states; a training's `.freeze`): the layer then normalises by them in
-/// training too, and they do not change. As Keras's `trainable = False`, and PyTorch's `eval()` of the layer.
+/// training too, and does not change them. As Keras's `trainable = False`, and PyTorch's `eval()` of the layer.
 class BatchNorm : public Layer {
  public:
   /// @param affine  whether there are weight and bias
@@ -34,19 +34,19 @@ class BatchNorm : public Layer {
   BatchNormSpec spec_;
 };
 
-/// A BatchNorm whose mean and variance, and whose gradients, are those of all ranks' rows together: N ranks compute
-/// what one would, to rounding. Each pass costs an allreduce in forward and one in backward, which the layer waits for.
-/// With micro-batches the rows are those of one micro-batch, so that the result depends on how they are cut.
+/// A BatchNorm with mean, variance and gradients over the rows of all ranks: N ranks compute the same as one, up to
+/// rounding. Costs a blocking allreduce in forward and one in backward. With micro-batches the rows are those of one
+/// micro-batch on all ranks, so the result depends on the number of micro-batches.
 ///
-/// The running values have the same bits on all ranks at any time. Names and files are BatchNorm's: either reads what
-/// the other has written. In a program without a strategy it is a BatchNorm.
+/// The running values are always bitwise equal on all ranks. Names are the same as BatchNorm's, so each can read the
+/// other's files. In a program without a strategy it is a BatchNorm.
 class SyncBatchNorm final : public BatchNorm {
  public:
   explicit SyncBatchNorm(float epsilon = 1e-5F, float momentum = 0.1F, bool affine = true)
       : BatchNorm(BatchNormSpec{.momentum = momentum, .epsilon = epsilon, .affine = affine, .synchronized = true}) {}
 };
 
-/// PyTorch's names: the shape decides.
+/// PyTorch's names; both are the same class, which adapts to the shape.
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 

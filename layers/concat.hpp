@@ -7,8 +7,8 @@
 
 namespace ronda {
 
-/// What its layers give, each of the same x, one after another along the last axis: the channels of images, the
-/// features of rows. Building throws InputError where other extents differ.
+/// Applies several layers to the same x and concatenates their outputs along the last axis: the channels of images, the
+/// features of rows. Building throws InputError if other extents differ.
 class Concat final : public Layer {
  public:
   template <LayerLike... Layers>

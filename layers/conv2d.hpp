@@ -4,12 +4,12 @@
 
 namespace ronda {
 
-/// PyTorch's: a number, or `{height, width}`.
+/// Options of PyTorch's Conv2d: each a number, or `{height, width}`.
 struct Conv2dOptions {
   HeightWidth stride = 1, padding = 0;
-  HeightWidth dilation = 1;  ///< pixels from an element of the kernel to the next
-  /// The channels of input and output in so many parts: each part of the outputs sees its part of the input alone. As
-  /// many as the input has channels is a depthwise convolution.
+  HeightWidth dilation = 1;  ///< pixels between neighbouring elements of the kernel
+  /// Number of groups of input and output channels: each group of outputs reads only its group of inputs. With as many
+  /// groups as input channels it is a depthwise convolution.
   std::int64_t groups = 1;
   bool bias = true;
 };
@@ -26,7 +26,8 @@ class Conv2d final : public Layer {
   explicit Conv2d(std::int64_t outputs, HeightWidth kernel, HeightWidth stride = 1, HeightWidth padding = 0,
                   bool bias = true)
       : Conv2d(outputs, kernel, Conv2dOptions{.stride = stride, .padding = padding, .bias = bias}) {}
-  /// Throws InputError for `same_padding` with a stride. What does not fit the input is told when the model is built.
+  /// Throws InputError for `same_padding` with a stride. Building throws InputError if the options do not fit the
+  /// input.
   Conv2d(std::int64_t outputs, HeightWidth kernel, const Conv2dOptions& options);
   [[nodiscard]] std::string_view kind() const noexcept override { return "conv"; }
   Value build(Value x, GraphBuilder& builder) const override;

@@ -8,7 +8,7 @@
 
 namespace ronda {
 
-/// What a user's own operation works on: views of plain arrays, rows after rows. Valid for one call.
+/// The arguments of a user-defined operation: views of plain, row-major arrays. Valid for one call.
 class CustomArguments {
  public:
   /// @param output_gradient  null in a forward pass
@@ -23,21 +23,21 @@ class CustomArguments {
   [[nodiscard]] std::span<const float> parameter(std::size_t i = 0) const {
     return memory_.parameters[i]->value.as<const float>();
   }
-  /// In the order in which the layer asked for them; kept from step to step.
+  /// State i, in the order in which the layer requested them; kept from step to step.
   template <class T = float>
   [[nodiscard]] std::span<T> state(std::size_t i = 0) const {
     return memory_.states[i].as<T>();
   }
-  /// Of `kept_bytes`, from forward to backward.
+  /// Memory of `kept_bytes` bytes, kept from forward to backward.
   [[nodiscard]] std::byte* kept() const noexcept { return memory_.pass; }
 
-  /// Forward writes it; backward may read it.
+  /// The output. Forward writes it; backward may read it.
   [[nodiscard]] std::span<float> output() const { return memory_.output.as<float>(); }
 
-  // ---- of backward --------------------------------------------------------------------------------------------------
+  // ---- in backward --------------------------------------------------------------------------------------------------
 
   [[nodiscard]] std::span<const float> output_gradient() const { return output_gradient_->as<const float>(); }
-  /// Empty where nobody needs it.
+  /// Empty if the gradient is not needed.
   [[nodiscard]] std::span<float> input_gradient(std::size_t i = 0) const {
     const Tensor& gradient = memory_.input_gradients[i];
     return gradient.empty() ? std::span<float>() : gradient.as<float>();
@@ -52,26 +52,27 @@ class CustomArguments {
   const Tensor* output_gradient_;
 };
 
-/// An operation of a user's own, in float32 and on the processor. It is given plain arrays, and features behind a
-/// flatten in PyTorch's (C, H, W) order. One object serves any number of models and passes, so it keeps nothing itself.
-/// `check_gradients` compares its backward with finite differences.
+/// A user-defined operation, in float32 on the processor. Its arrays are plain; features after a flatten are in
+/// PyTorch's (C, H, W) order. One object may serve several models and passes at a time, so it must not store data of a
+/// pass. `check_gradients` compares its backward with finite differences.
 class CustomOperation {
  public:
   virtual ~CustomOperation() = default;
-  /// What tables and messages call it: "prelu".
+  /// The name of the operation in tables and messages: "prelu".
   [[nodiscard]] virtual std::string_view kind() const noexcept = 0;
-  /// The shape that it gives. Throws InputError for inputs that it does not take.
+  /// The shape of the output. Throws InputError for inputs that the operation does not accept.
   [[nodiscard]] virtual Shape output(std::span<const Shape> inputs) const = 0;
-  /// Memory that it wants from forward to backward.
+  /// Bytes of memory to keep from forward to backward.
   [[nodiscard]] virtual std::size_t kept_bytes(std::span<const Shape> /*inputs*/) const { return 0; }
 
   virtual void forward(const CustomArguments& arguments, const Pass& pass) const = 0;
-  /// Writes (never adds to) the gradients of parameters and inputs. Gradients are sums over the samples: nobody divides
-  /// by the batch.
+  /// Writes (never adds to) the gradients of parameters and inputs. Gradients are sums over the samples, not divided by
+  /// the batch size.
   virtual void backward(const CustomArguments& arguments, const Pass& pass) const = 0;
 };
 
-/// A user's own as one of a device's. Throws InputError where its parameters or inputs are not for it.
+/// Wraps a CustomOperation as an Operation. Throws InputError for parameters or inputs that a CustomOperation cannot
+/// read.
 [[nodiscard]] std::unique_ptr<Operation> make_custom(std::shared_ptr<const CustomOperation> custom,
                                                      std::span<const TensorDesc> inputs,
                                                      std::span<const TensorDesc> parameters, Mode mode);

@@ -6,14 +6,14 @@
 
 namespace ronda {
 
-/// y = x · Wᵀ + b for (N, features), or for each step of (N, T, features) by itself; weight (outputs, features) and
-/// bias (outputs), as PyTorch's Linear.
+/// y = x · Wᵀ + b for (N, features), or for each step of (N, T, features); weight (outputs, features) and bias
+/// (outputs), as PyTorch's Linear.
 class Dense final : public Layer {
  public:
   explicit Dense(std::int64_t outputs, bool bias = true) : spec_{.outputs = outputs, .bias = bias} {}
-  /// With an embedding's table as the weight: an output for each of its rows, as a language model's last layer (Press
-  /// and Wolf, "Using the output embedding to improve language models", EACL 2017). Both train the one parameter,
-  /// `embedding1.weight`, whose gradient is then not sparse.
+  /// Uses an embedding's table as the weight, with one output per row, for the last layer of a language model (Press
+  /// and Wolf, "Using the output embedding to improve language models", EACL 2017). Both layers train the same
+  /// parameter, `embedding1.weight`, whose gradient is then not sparse.
   explicit Dense(const Embedding& table, bool bias = false)
       : spec_{.outputs = table.rows(), .bias = bias}, table_(table) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "dense"; }
@@ -21,7 +21,7 @@ class Dense final : public Layer {
 
  private:
   DenseSpec spec_;
-  std::optional<Embedding> table_;  ///< a copy is the same layer
+  std::optional<Embedding> table_;  ///< a copy shares the original's parameters
 };
 
 }  // namespace ronda

@@ -8,11 +8,11 @@
 #include <ronda/core/host_device.hpp>
 #include <ronda/layers/rectifier.hpp>
 
-/// The functions of one number that a layer can be: a row each, in one text for processor and GPU.
+/// The scalar functions of elementwise layers, shared by processor and GPU.
 ///
-/// A row has a name; the function; and its derivative times the output's gradient, `gradient(kept, dy)`, where `kept`
-/// is the input or the output, as `backward_reads_input` says. NaN gives NaN, both ways. Where f(0) is not 0, the
-/// padding of a layout would not stay zero, and the function is given plain numbers (see `keeps_zero`).
+/// Each struct has a name, the function `value(x)`, and its derivative times the output's gradient, `gradient(kept,
+/// dy)`, where `kept` is the input if `backward_reads_input`, otherwise the output. NaN gives NaN in both. A function
+/// with f(0) ≠ 0 would make the padding of a layout nonzero, so it is applied only to plain layouts (see `keeps_zero`).
 namespace ronda::elementwise {
 
 struct Relu {
@@ -23,7 +23,7 @@ struct Relu {
 };
 
 /// x · Φ(x), where Φ is the distribution function of standard normal numbers (Hendrycks and Gimpel, "Gaussian error
-/// linear units", 2016): by the error function, as PyTorch's GELU.
+/// linear units", 2016): computed with the error function, as PyTorch's GELU.
 struct Gelu {
   static constexpr std::string_view name = "gelu";
   static constexpr bool backward_reads_input = true;
@@ -69,7 +69,7 @@ struct Tanh {
 /// In the order of ElementwiseFunction.
 using Functions = std::tuple<Relu, Gelu, Silu, Tanh, Sigmoid>;
 
-/// body(std::type_identity<Row>()) of a function's row.
+/// Calls `body(std::type_identity<Row>())` with the struct `Row` of `function`.
 template <class Function, class Body>
 decltype(auto) with_row(Function function, Body&& body) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -81,7 +81,7 @@ decltype(auto) with_row(Function function, Body&& body) {
   (std::make_index_sequence<std::tuple_size_v<Functions>>());
 }
 
-/// Whether f(0) = 0, so that what is only padding stays zero.
+/// Whether f(0) = 0, so that zero padding stays zero.
 template <class Function>
 [[nodiscard]] bool keeps_zero(Function function) {
   return with_row(function, []<class Row>(std::type_identity<Row>) { return Row::value(0) == 0; });

@@ -15,10 +15,10 @@
 
 namespace ronda {
 
-/// A loss of each output by itself; a sample's loss is the mean over its outputs. Outputs are float32 (N, …), targets
-/// float32 of the same shape; a last axis of extent 1 may be missing in the targets. On the processor.
+/// A loss that compares each output with its target; a sample's loss is the mean over its outputs. Outputs are float32
+/// (N, …), targets float32 of the same shape; targets may omit a last axis of extent 1. On the processor.
 ///
-/// All that distinguishes two of these losses is a function of one output x and its target y:
+/// Each such loss is defined by a function of one output x and its target y:
 ///
 ///     struct LogCosh {
 ///       static constexpr std::string_view name = "log-cosh";                     // for errors
@@ -29,8 +29,8 @@ namespace ronda {
 ///     };
 ///     ElementwiseLoss<LogCosh> loss;
 ///
-/// The third argument is the output's place among the sample's. NaN has to give NaN. A function that does not suit all
-/// outputs has a `check(const Shape& outputs)`, which throws InputError.
+/// The third argument is the index of the output in its sample. NaN must give NaN. A function that does not support all
+/// shapes of outputs has a member `check(const Shape& outputs)` that throws InputError.
 template <class Function>
 class ElementwiseLoss : public Loss {
  public:
@@ -93,7 +93,7 @@ class ElementwiseLoss<Function>::Loops final : public LossOperation {
     for (std::size_t i = 0; i < dx.size(); ++i) dx[i] = factor * function_.gradient(x[i], y[i], i);
   }
 
-  /// In several sums side by side, which the compiler makes vectors.
+  /// Uses several independent sums, so that the compiler can vectorise the loop.
   RowSums sums(std::span<const float> x, std::span<const float> y, double weight) const {
     constexpr std::size_t lanes = 8;
     std::array<double, lanes> losses{}, metrics{};

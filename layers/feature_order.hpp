@@ -3,8 +3,8 @@
 
 namespace ronda {
 
-/// A tensor (N, …) whose bytes, sample by sample, are in the order of features behind a flatten: of an image (N, H, W,
-/// C) in (C, H, W) order, as PyTorch's; of all else in the order of its axes.
+/// The description of `tensor` with the bytes of each sample in the order of flattened features: images (N, H, W, C) in
+/// (C, H, W) order, as in PyTorch; all others in the order of their axes.
 [[nodiscard]] inline TensorDesc logical_order_of(const TensorDesc& tensor) {
   return {tensor.shape, tensor.dtype, tensor.shape.rank() == 4 ? Layout::parse("adbc") : Layout()};
 }

@@ -12,26 +12,26 @@
 
 namespace ronda {
 
-/// What an operation of a model gives, or a field of the batch, before there is any memory: a place in a graph. A copy
-/// means the same place.
+/// A value in a graph: the output of an operation, or a field of the batch. It has no memory; copies refer to the same
+/// value.
 struct Value {
   std::size_t id = 0;
-  Shape shape;                   ///< logical, with the batch: (N, …)
-  DType dtype = DType::float32;  ///< float32 stands for whatever type the device computes in
+  Shape shape;                   ///< logical, with the batch axis: (N, …)
+  DType dtype = DType::float32;  ///< float32 stands for the type that the device computes in
   bool operator==(const Value&) const = default;
 };
 
-/// A parameter of a graph. The layout of its bytes is the choice of the operation that reads it.
+/// A parameter of a graph. The operation that reads it chooses the layout of its bytes.
 struct GraphParameter {
   std::string name;                      ///< `dense1.weight`
   Shape shape;                           ///< as in files
   std::int64_t fan_in = 0, fan_out = 0;  ///< inputs and outputs of a weight's neuron; 0: starts at zero
-  std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
-  std::optional<std::int64_t> zero_row = std::nullopt;    ///< of a table: a row that starts at zero
-  bool sparse = false;  ///< a table whose gradient is to be sparse; it is where embeddings alone read it
+  std::optional<Initializer> initializer = std::nullopt;  ///< nullopt: the model's initializer
+  std::optional<std::int64_t> zero_row = std::nullopt;    ///< row of a table that starts at zero
+  bool sparse = false;                                    ///< sparse gradient, for a table that only embeddings read
 };
 
-/// What an operation keeps from step to step and is not trained: a running mean.
+/// A value that an operation keeps from step to step and that is not trained, such as a running mean.
 struct GraphState {
   std::string name;  ///< `batch_norm1.mean`
   Shape shape;
@@ -42,23 +42,22 @@ struct GraphState {
 
 enum class StateId : std::uint32_t {};
 
-/// An operation, what it reads and what it gives.
+/// An operation with its inputs, parameters, states and output.
 struct GraphNode {
   std::string name;  ///< `conv1`
   OperationSpec operation;
-  std::vector<std::size_t> inputs = {};  ///< places in Graph::values
+  std::vector<std::size_t> inputs = {};  ///< indices into Graph::values
   std::vector<ParameterId> parameters = {};
   std::vector<StateId> states = {};
   std::size_t output = 0;
 };
 
 struct GraphInput {
-  std::string field;  ///< of the batch
+  std::string field;  ///< name of a field of the batch
   std::size_t value = 0;
 };
 
-/// A model as a list of operations, each behind those whose values it reads. Layers build it (see GraphBuilder); passes
-/// walk it.
+/// A model as a list of operations in execution order. Layers build it (see GraphBuilder); a Program executes it.
 struct Graph {
   std::vector<Value> values;
   std::vector<GraphInput> inputs;
@@ -66,14 +65,14 @@ struct Graph {
   std::vector<GraphParameter> parameters;  ///< by ParameterId
   std::vector<GraphState> states;          ///< by StateId
   std::size_t output = 0;
-  std::vector<std::size_t> passed;  ///< other values that are given on: see graph_cut.hpp
+  std::vector<std::size_t> passed;  ///< further outputs, for the next part: see graph_cut.hpp
 
-  /// How many nodes read a value; the output, and what is passed, count as read once more.
+  /// The number of nodes that read a value, plus one if it is the output or in `passed`.
   [[nodiscard]] std::size_t readers(std::size_t value) const;
 };
 
-/// Throws InputError for a BatchNorm that would normalise one value per channel in training: its output is 0 whatever
-/// the value is, and nothing is learnt behind it.
+/// Throws InputError for a BatchNorm that would normalise one value per channel in training: its output would be 0 for
+/// every value, and no later layer could learn.
 void require_normalisable(const Graph& graph);
 
 }  // namespace ronda

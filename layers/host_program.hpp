@@ -9,20 +9,20 @@
 
 namespace ronda {
 
-/// A program with all its memory, on the host and outside any strategy.
+/// A program that owns all its memory, on the host and without a strategy.
 class HostProgram {
  public:
-  /// Parameters are zero. As Program; throws ResourceError too.
+  /// Parameters are zero. Throws as Program does, and ResourceError.
   HostProgram(Graph graph, Primitives& primitives, Picker& picker, const ProgramOptions& options = {});
   HostProgram(const HostProgram&) = delete;  // the program knows its memory
 
   [[nodiscard]] Program& program() noexcept { return program_; }
   [[nodiscard]] const Program& program() const noexcept { return program_; }
-  /// By ParameterId; with gradients where the program trains.
+  /// By ParameterId; with gradients in training mode.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
   /// By StateId.
   [[nodiscard]] std::span<const Tensor> states() const noexcept { return states_; }
-  /// Gives states their initial values, as they are at first.
+  /// Sets all states to their initial values, as the constructor does.
   void reset_states();
 
  private:
@@ -34,9 +34,9 @@ class HostProgram {
   std::vector<Tensor> states_;
 };
 
-/// The description of a state.
+/// The tensor description of a state.
 [[nodiscard]] inline TensorDesc desc_of(const GraphState& state) { return {state.shape, state.dtype, {}}; }
-/// Sets a state on the host to its initial value: whole numbers to 0.
+/// Sets a state on the host to its initial value; integers to 0.
 void set_initial(const GraphState& state, const Tensor& tensor);
 
 }  // namespace ronda

@@ -8,8 +8,8 @@
 namespace ronda {
 
 /// Distributions of initial weights. He (Kaiming) keeps the variance of ReLU networks, Glorot (Xavier) that of linear
-/// ones; normal ones are not truncated, as in PyTorch. Biases start at zero. A standard normal, N(0, 1), is for the
-/// rows of embeddings, which ask for it: no name chooses it for a model's other weights.
+/// ones; normal distributions are not truncated, as in PyTorch. Biases start at zero. `standard_normal`, N(0, 1), is
+/// for embeddings, and has no name that a user can choose.
 enum class Initializer : std::uint8_t {
   he_normal,
   he_uniform,
@@ -20,11 +20,12 @@ enum class Initializer : std::uint8_t {
   standard_normal
 };
 
-/// Knows PyTorch's names too (kaiming_normal, xavier_uniform, …). Throws InputError that lists the names.
+/// Accepts PyTorch's names too (kaiming_normal, xavier_uniform, …). Throws InputError that lists the names.
 [[nodiscard]] Initializer parse_initializer(std::string_view name);
 [[nodiscard]] std::string_view name_of(Initializer initializer) noexcept;
 
-/// Fills `parameter.value` by seed and name alone: the same for every number of ranks and every layout.
+/// Fills `parameter.value`. The values depend only on the seed and the parameter's name, not on the number of ranks or
+/// the layout.
 /// @param fan_in, fan_out  inputs and outputs of one weight's neuron; 0 for a bias, which becomes zero
 void initialize(const Parameter& parameter, Initializer initializer, std::int64_t fan_in, std::int64_t fan_out,
                 std::uint64_t seed);

@@ -7,7 +7,7 @@
 
 namespace ronda {
 
-/// A label is not the number of a class. Trainer adds the sample to the message.
+/// A label that is not the index of a class. Trainer adds the sample to the message.
 class LabelError : public InputError {
  public:
   LabelError(std::int32_t label, std::size_t classes)

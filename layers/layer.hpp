@@ -10,20 +10,21 @@
 
 namespace ronda {
 
-/// A piece of a model. It describes operations and holds no memory: the same layer may be part of several models, and
-/// several times of one. There it is the same layer, with one set of parameters, and so is a copy of it; to have
-/// another, make another.
+/// A piece of a model. It describes operations and holds no memory, so a layer may be part of several models, and occur
+/// several times in one. All its occurrences in a model, and those of its copies, share one set of parameters;
+/// construct another layer for separate parameters.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  /// The field's word for it ("dense", "conv"); layers are numbered by kind: `dense1.weight`.
+  /// The usual name of the layer ("dense", "conv"). Layers are numbered by kind: `dense1.weight`.
   [[nodiscard]] virtual std::string_view kind() const noexcept = 0;
 
-  /// Writes its operations on `x` down and returns what they give. Throws InputError for a shape that it does not take.
+  /// Adds its operations on `x` to the builder and returns their output. Throws InputError for a shape that the layer
+  /// does not accept.
   virtual Value build(Value x, GraphBuilder& builder) const = 0;
 
-  /// What a copy has in common with its original.
+  /// An identity that all copies of a layer share.
   [[nodiscard]] const std::shared_ptr<const void>& identity() const noexcept { return identity_; }
 
  protected:
@@ -47,11 +48,11 @@ class Function final : public Layer {
   Build build_;
 };
 
-/// What composites take: a layer, or a function that builds one.
+/// An argument of composite layers: a layer, or a function that builds one.
 template <class T>
 concept LayerLike = std::derived_from<std::remove_cvref_t<T>, Layer> || std::convertible_to<T, Function::Build>;
 
-/// A layer of its own, or a function as one.
+/// Moves or copies a layer to shared memory; wraps a function as a layer.
 template <LayerLike L>
 [[nodiscard]] std::shared_ptr<const Layer> shared_layer(L&& layer) {
   if constexpr (std::derived_from<std::remove_cvref_t<L>, Layer>)

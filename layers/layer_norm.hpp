@@ -3,11 +3,11 @@
 
 namespace ronda {
 
-/// (x − mean) / √(variance + epsilon) · weight + bias, with mean and variance over the last `axes` axes of each sample,
-/// step of a text or pixel by itself (Ba, Kiros and Hinton, "Layer normalization", 2016); the variance is the biased
-/// one. As PyTorch's LayerNorm, whose `normalized_shape` is here the number of its axes: `LayerNorm()` of (N, T,
-/// features) has weight (features), initially 1, and bias (features), initially 0. Of images (N, H, W, C) it goes over
-/// the channels of each pixel, or over all three axes; then weight and bias are (C, H, W) in files.
+/// (x − mean) / √(variance + epsilon) · weight + bias, with mean and variance over the last `axes` axes, separately for
+/// each sample, step of a text or pixel (Ba, Kiros and Hinton, "Layer normalization", 2016); the variance is biased. As
+/// PyTorch's LayerNorm, but with the number of axes in place of `normalized_shape`: `LayerNorm()` of (N, T, features)
+/// has weight (features), initially 1, and bias (features), initially 0. For images (N, H, W, C) it normalises over the
+/// channels of each pixel, or over all three axes; weight and bias are then (C, H, W) in files.
 class LayerNorm final : public Layer {
  public:
   /// @param affine  whether there is a weight, and, if `bias`, a bias

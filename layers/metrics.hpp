@@ -5,11 +5,12 @@
 
 namespace ronda {
 
-// ---- of classes: outputs (N, …, classes), labels int32 (N, …). Rows count with their samples' weights; those whose
-// label is `ignore_index` do not count. A row with a NaN is right for nothing. Where targets are probabilities, float32
-// of the outputs' shape, a row's label is its likeliest class. ----------------------------------------------------
+// ---- classification: outputs (N, …, classes), labels int32 (N, …). Rows have the weights of their samples; rows with
+// label `ignore_index` do not count. A row with a NaN is never correct. If targets are probabilities, float32 of the
+// outputs' shape, a row's label is the class with the highest probability. ------------------------------------------
 
-/// The share of rows whose label is among the `k` largest outputs, `top5`. Of equal outputs the first are larger.
+/// The share of rows whose label is among the `k` largest outputs, `top5`. Ties are resolved in favour of the first
+/// output.
 class TopKAccuracy final : public SummedMetric {
  public:
   /// Throws InputError for a `k` below 1.
@@ -24,8 +25,8 @@ class TopKAccuracy final : public SummedMetric {
   std::int32_t ignore_index_;
 };
 
-/// `confusion_matrix`: how many rows of each class (the matrix's row) were taken for each class (its column). A row
-/// with a NaN was taken for none.
+/// `confusion_matrix`: the number of rows of each class (row of the matrix) by predicted class (column). Rows with a
+/// NaN are not counted.
 class ConfusionMatrix final : public SummedMetric {
  public:
   explicit ConfusionMatrix(std::int32_t ignore_index = -100) : ignore_index_(ignore_index) {}
@@ -38,7 +39,7 @@ class ConfusionMatrix final : public SummedMetric {
   std::int32_t ignore_index_;
 };
 
-/// exp of the mean cross entropy, `perplexity`.
+/// `perplexity`: exp of the mean cross entropy.
 class Perplexity final : public SummedMetric {
  public:
   explicit Perplexity(std::int32_t ignore_index = -100) : ignore_index_(ignore_index) {}
@@ -51,7 +52,7 @@ class Perplexity final : public SummedMetric {
   std::int32_t ignore_index_;
 };
 
-/// The mean cross entropy in bits, `bits_per_byte`: of a model of bytes, to how many bits each could be compressed.
+/// `bits_per_byte`: the mean cross entropy in bits. For a model of bytes, the compressed size per byte.
 class BitsPerByte final : public SummedMetric {
  public:
   explicit BitsPerByte(std::int32_t ignore_index = -100) : ignore_index_(ignore_index) {}
@@ -64,12 +65,12 @@ class BitsPerByte final : public SummedMetric {
   std::int32_t ignore_index_;
 };
 
-// ---- of numbers: outputs (N, …), targets float32 of the same shape, or (N) for outputs (N, 1) ---------------------
+// ---- regression: outputs (N, …), targets float32 of the same shape, or (N) for outputs (N, 1) ---------------------
 
-/// The mean of |x − y|, `mae`.
+/// `mae`: the mean of |x − y|.
 class MeanAbsoluteError final : public SummedMetric {
  public:
-  /// @param unit  what 1 stands for, where outputs and targets are scaled
+  /// @param unit  the original size of 1 in scaled outputs and targets; the metric is multiplied by it
   explicit MeanAbsoluteError(double unit = 1) : unit_(unit) {}
   [[nodiscard]] std::size_t sums(const Shape& outputs) const override;
   void add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
@@ -80,10 +81,10 @@ class MeanAbsoluteError final : public SummedMetric {
   double unit_;
 };
 
-/// The root of the mean of (x − y)², `rmse`.
+/// `rmse`: the root of the mean of (x − y)².
 class RootMeanSquaredError final : public SummedMetric {
  public:
-  /// @param unit  what 1 stands for, where outputs and targets are scaled
+  /// @param unit  the original size of 1 in scaled outputs and targets; the metric is multiplied by it
   explicit RootMeanSquaredError(double unit = 1) : unit_(unit) {}
   [[nodiscard]] std::size_t sums(const Shape& outputs) const override;
   void add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
@@ -94,10 +95,10 @@ class RootMeanSquaredError final : public SummedMetric {
   double unit_;
 };
 
-/// The coefficient of determination, `r2`: 1 − Σ(x − y)² / Σ(y − mean of y)², as a mean over the outputs of a sample.
-/// NaN where targets do not differ. Sums of the targets and their squares are exact for up to 2^29 numbers (5e8) per
-/// output, so it has its digits whatever the targets' mean and unit, and does not depend on how samples are divided
-/// among batches and ranks. That takes 52 sums per output.
+/// `r2`, the coefficient of determination: 1 − Σ(x − y)² / Σ(y − mean of y)², averaged over the outputs of a sample.
+/// NaN if all targets are equal. Sums of the targets and of their squares are exact for up to 2^29 numbers (5e8) per
+/// output, so no mean or unit of the targets costs precision, and the division of samples among batches and ranks does
+/// not matter. This takes 52 sums per output.
 class R2Score final : public SummedMetric {
  public:
   [[nodiscard]] std::size_t sums(const Shape& outputs) const override;

@@ -15,80 +15,80 @@ namespace ronda {
 
 /// Which gradients an operation's backward writes for its inputs.
 enum class InputGradients : std::uint8_t {
-  each,    ///< one for each input that needs one
-  common,  ///< one, which is every input's
-  output,  ///< none: the output's gradient is every input's, and backward is not called
+  each,    ///< a gradient for each input that needs one
+  common,  ///< one gradient, shared by all inputs
+  output,  ///< none: the output's gradient is the gradient of every input, and backward is not called
 };
 
-/// What an operation turned out to need, once made.
+/// The memory, layouts and behaviour that an operation was planned with.
 struct OperationPlan {
   TensorDesc output;
-  std::vector<TensorDesc> parameters = {};  ///< weight, then bias, in the layouts it wants; gradients have the same
-  std::size_t pass_bytes = 0;               ///< kept from forward to backward, beside input and output
-  std::size_t between_bytes = 0;            ///< kept from the one half of backward to the other
-  std::size_t scratch_bytes = 0;            ///< within one call
-  std::size_t rank_sums = 0;                ///< how many numbers at once it adds up over the ranks in a pass; 0: none
-  PartMessages parts = {};                  ///< what the ranks that have parts of it tell each other in a pass
-  std::string picks = {};                   ///< what was chosen, for --verbose and the plan
+  std::vector<TensorDesc> parameters = {};  ///< weight, then bias, in the layouts it reads; the gradients' too
+  std::size_t pass_bytes = 0;               ///< kept from forward to backward, besides input and output
+  std::size_t between_bytes = 0;            ///< kept from the first half of backward to the second
+  std::size_t scratch_bytes = 0;            ///< used within one call
+  std::size_t rank_sums = 0;                ///< length of its sum over the ranks in a pass; 0: none
+  PartMessages parts = {};                  ///< messages between the ranks that share it, in a pass
+  std::string picks = {};                   ///< the algorithms chosen, for --verbose and the plan
   bool backward_reads_inputs = true, backward_reads_output = true;
-  bool in_place = false;                   ///< forward may write its output where its first input lies
-  bool in_halves = false;                  ///< backward is done in halves: see Operation
-  bool second_half_reads_gradient = true;  ///< the output's; false: what it needs of it is kept between the halves
+  bool in_place = false;                   ///< forward may overwrite its first input with its output
+  bool in_halves = false;                  ///< backward has two halves: see Operation
+  bool second_half_reads_gradient = true;  ///< reads the output's gradient; else `between` holds what it needs
   InputGradients gradients = InputGradients::each;
 };
 
-/// The memory an operation works on. Pointers stay valid as long as the operation. Where the plan says that backward
-/// does not read inputs or output, these are other tensors' by then.
+/// The memory that an operation works on. Pointers are valid as long as the operation. If the plan says that backward
+/// does not read inputs or output, other tensors use that memory by then.
 struct OperationMemory {
   Tensor output;
-  std::vector<Tensor> input_gradients = {};  ///< one an input; empty where nobody needs it
+  std::vector<Tensor> input_gradients = {};  ///< one per input; empty if no operation reads it
   std::vector<Parameter*> parameters = {};   ///< weight, bias
-  std::vector<Tensor> states = {};           ///< what it keeps from step to step, plain
+  std::vector<Tensor> states = {};           ///< states kept from step to step, in plain layout
   std::byte* pass = nullptr;
   std::byte* between = nullptr;
   std::byte* scratch = nullptr;
 
-  /// The first input's.
+  /// The gradient of the first input.
   [[nodiscard]] const Tensor& input_gradient() const noexcept { return input_gradients.front(); }
 };
 
-/// What an operation is given, in its order.
+/// The inputs of an operation, in the order of its graph node.
 using Inputs = std::span<const Tensor>;
 
-/// A planned computation of one device's library: made once, run in every step, free of allocation of ours.
+/// A planned computation by one device's library: made once, run in every step, without allocations in our code.
 class Operation {
  public:
   virtual ~Operation() = default;
   [[nodiscard]] const OperationPlan& plan() const noexcept { return plan_; }
   virtual void bind(const OperationMemory& memory) = 0;
-  /// `inputs` have the descriptions the operation was made for; only their addresses may differ between calls.
+  /// `inputs` have the descriptions that the operation was made for. Their addresses may differ between calls.
   virtual void forward(Inputs inputs, const Pass& pass) = 0;
-  /// Writes (never adds to) gradients: parameters' first, each reported by `pass.on_ready`, then the inputs'.
+  /// Writes (never adds to) gradients: first of the parameters, each reported by `pass.on_ready`, then of the inputs.
   virtual void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) = 0;
 
-  // The same in two halves, where the plan says so. Both are given the same tensors. The second does not read the
-  // output, nor touch the inputs' gradients: their memory is other tensors' by then, and so is the output's gradient's
-  // where the plan says that it is not read.
+  // Backward in two halves, if OperationPlan::in_halves. Both calls get the same tensors. The second half must not
+  // access the output or the inputs' gradients: other tensors may use their memory by then. The same holds for the
+  // output's gradient, unless OperationPlan::second_half_reads_gradient.
 
-  /// Writes the inputs' gradients, and those of parameters that fall to it.
+  /// Writes the gradients of the inputs, and those parameter gradients that are computed with them.
   virtual void backward_inputs(Inputs inputs, const Tensor& output_gradient, const Pass& pass) {
     backward(inputs, output_gradient, pass);
   }
-  /// Writes the gradients of the other parameters.
+  /// Writes the other parameter gradients.
   virtual void backward_parameters(Inputs /*inputs*/, const Tensor& /*output_gradient*/, const Pass& /*pass*/) {}
 
  protected:
   OperationPlan plan_;
 };
 
-/// What an operation is made for, beside its own description.
+/// The circumstances that an operation is made for.
 struct OperationContext {
   Picker& picker;
   Mode mode = Mode::training;
-  bool input_gradient = true;      ///< whether some input's gradient is needed
-  bool shared_parameters = false;  ///< others read its parameters too: they lie in the one layout that all read
-  std::string_view name = {};      ///< in its model, `dropout1`: tells its random numbers from others'
-  bool in_halves = false;          ///< whether backward is to be done in halves, where an operation can
+  bool input_gradient = true;      ///< whether the gradient of any input is needed
+  bool shared_parameters = false;  ///< other operations read its parameters: all use one layout
+  std::string_view name = {};      ///< its name in the model, `dropout1`; seeds its random numbers
+  bool in_halves = false;          ///< split backward into halves, if the operation supports it
 };
 
 }  // namespace ronda

@@ -7,29 +7,29 @@
 
 namespace ronda {
 
-/// What an operation tells the other ranks that have a part of it, in a pass: sums of so many numbers, or rows that are
-/// gathered.
+/// The communication of an operation with the ranks that have its other parts, in a pass: a sum, or a gather of rows.
 struct PartMessages {
-  std::size_t sums = 0;                  ///< numbers that are added up at once; 0: none
-  TensorDesc summed = {};                ///< what they are, in one layout on all ranks
-  std::size_t rows = 0;                  ///< that are gathered …
-  std::vector<std::size_t> widths = {};  ///< … of the parts' numbers, by part; empty: none
+  std::size_t sums = 0;                  ///< numbers to sum; 0: no sum
+  TensorDesc summed = {};                ///< description of the summed tensor; the layout is the same on all ranks
+  std::size_t rows = 0;                  ///< number of rows to gather
+  std::vector<std::size_t> widths = {};  ///< row width of each part; empty: no gather
   [[nodiscard]] bool empty() const noexcept { return sums == 0 && widths.empty(); }
   bool operator==(const PartMessages&) const = default;
 };
 
-/// What ranks that compute one model together, each a part of its operations, tell each other in the middle of a pass.
-/// A strategy has one; a program of its own has none, and its parts are all there is.
+/// Communication in the middle of a pass, between ranks that each compute a part of a model's operations. Only programs
+/// under a strategy have one; other programs compute all parts themselves.
 ///
-/// Functions are collective over these ranks, in the order of the calling thread. They throw LogicError for what no
-/// operation has planned (OperationPlan::parts), CommunicationError where a rank does not come.
+/// All functions are collective over these ranks; calls match in the order of the calling thread. They throw LogicError
+/// for a sum or gather that no operation has planned (OperationPlan::parts), CommunicationError if a rank does not take
+/// part.
 class PartExchange {
  public:
   virtual ~PartExchange() = default;
-  /// `numbers` become the sums over the parts, the same bits on all.
+  /// Replaces `numbers` by the sums over the parts, bitwise equal on all ranks.
   virtual void add_up(std::span<float> numbers) = 0;
-  /// Each row of `all` becomes the parts' rows of `mine` side by side, by part.
-  /// @param widths  of the parts' rows; `mine` has this rank's
+  /// Writes to each row of `all` the corresponding rows of `mine` from all parts, one after another.
+  /// @param widths  row width of each part; `mine` has the width of this rank's part
   virtual void gather(std::span<const float> mine, std::span<float> all, std::span<const std::size_t> widths) = 0;
 };
 

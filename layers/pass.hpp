@@ -12,7 +12,7 @@ namespace ronda {
 
 enum class Mode : std::uint8_t { training, evaluation };
 
-/// Who is told that a parameter's gradient is complete: a plain pointer pair, because it is copied in every step.
+/// A callback for parameters whose gradient is complete. A pair of pointers, because it is copied in every step.
 class OnReady {
  public:
   OnReady() = default;
@@ -29,8 +29,8 @@ class OnReady {
   void (*call_)(void*, ParameterId, Stream&) = nullptr;
 };
 
-/// Calls mover.move_on() after each operation of a pass, to move on what is sent and received meanwhile; the mover
-/// outlives the pass. Without one it does nothing.
+/// Calls `mover.move_on()` after each operation of a pass, to progress messages that are in flight. The mover must
+/// outlive the pass. Does nothing without a mover.
 class AfterOperation {
  public:
   AfterOperation() = default;
@@ -45,24 +45,23 @@ class AfterOperation {
   void (*call_)(void*) = nullptr;
 };
 
-/// What every layer is told of the pass it takes part in. A value on the caller's stack.
+/// The parameters of one pass, for all its operations. A value on the caller's stack.
 struct Pass {
   Stream& stream;
   Mode mode = Mode::training;
-  std::uint64_t step = 0;         ///< from 1; the same on all ranks
-  RngKey key{0, Purpose::layer};  ///< of the step, for layers that draw random numbers
-  std::uint64_t first_row = 0;  ///< the place of row 0 in the global batch: what is drawn for a row by its place is the
-                                ///< same on any number of ranks
-  const Tensor* weights = nullptr;  ///< float32 (N): 1 a sample, 0 a padding row, or what the user weighs samples with
-  float loss_scale = 1;             ///< a power of two that the loss gradient is multiplied with …
-  const float* more_scale = nullptr;  ///< … and another, in the memory of the stream's device; null: 1
+  std::uint64_t step = 0;           ///< from 1; the same on all ranks
+  RngKey key{0, Purpose::layer};    ///< key of the step, for layers that draw random numbers
+  std::uint64_t first_row = 0;      ///< index of row 0 in the global batch; random numbers of a row depend on its index
+  const Tensor* weights = nullptr;  ///< float32 (N): 1, or the user's weight, per sample; 0 for a padding row
+  float loss_scale = 1;             ///< power of two by which the loss gradient is multiplied
+  const float* more_scale = nullptr;  ///< a second such factor, in the memory of the stream's device; null: 1
   StepControl* control = nullptr;     ///< where the loss adds its sums; in the memory of the stream's device
-  RankSums* ranks = nullptr;          ///< of the ranks that train together; null: this one is alone
-  PartExchange* parts = nullptr;     ///< of the ranks that each compute a part of an operation; null: this one is alone
-  OnReady on_ready;                  ///< called by a layer for each parameter whose gradient is complete
-  AfterOperation after_operation{};  ///< called by a program
+  RankSums* ranks = nullptr;          ///< sums over the ranks that train together; null: a single rank
+  PartExchange* parts = nullptr;      ///< between ranks that share an operation; null: a single rank
+  OnReady on_ready;                   ///< called by a layer for each parameter whose gradient is complete
+  AfterOperation after_operation{};   ///< called by a program after each operation
 
-  /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.
+  /// A copy of this pass that calls `sink.mark_ready(id, stream)` for every complete gradient.
   template <class Sink>
   [[nodiscard]] Pass reporting(Sink& sink) const {
     Pass pass = *this;

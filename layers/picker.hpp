@@ -7,16 +7,16 @@
 
 namespace ronda {
 
-/// One way to do an operation. `run` does it once on memory of its own, for timing; empty where this processor or
-/// library cannot do it (it still has a place in the list, which must be the same on all ranks).
+/// One implementation of an operation. `run` executes it once on its own memory, for timing. `run` is empty if this
+/// processor or library does not support it; the candidate stays in the list, which must be the same on all ranks.
 struct Candidate {
   std::string name;
   std::function<void()> run;
-  double counts = 1;  ///< its time is multiplied by this: above 1 where it slows others down, which is not timed
+  double counts = 1;  ///< factor on its measured time: above 1 if it also slows down other work
 };
 
-/// A candidate's `run`: `run(*memory)` on what `make` returns a pointer to, which is called at the first run alone:
-/// most days the answer is known.
+/// A candidate's `run` that allocates lazily: calls `make` for a pointer to its memory at the first run, then
+/// `run(*memory)`. Usually the answer is known, and no candidate runs.
 template <class Make, class Run>
 std::function<void()> rehearsal(Make make, Run run) {
   return [make, run, memory = decltype(make())()]() mutable {
@@ -25,17 +25,17 @@ std::function<void()> rehearsal(Make make, Run run) {
   };
 }
 
-/// Decides between candidates. The strategy's asks the plan or the cache first, and otherwise times them on all ranks
-/// at once and takes rank 0's everywhere, that of the least time × counts.
+/// Chooses between candidates. A strategy's picker looks in the plan or the cache first. Otherwise it times the
+/// candidates on all ranks at once, and all ranks use the one with the least time × counts on rank 0.
 class Picker {
  public:
   virtual ~Picker() = default;
-  /// The index of the candidate to use; it has a `run`. Collective over the ranks that plan together: they ask the same
-  /// questions in the same order. Throws Error when no candidate can run.
-  /// @param question  names operation, shape and direction; equal questions get equal answers
+  /// The index of the candidate to use, whose `run` is not empty. Collective over the ranks that plan together, which
+  /// must ask the same questions in the same order. Throws Error when no candidate can run.
+  /// @param question  text with operation, shape and direction; equal questions get equal answers
   virtual std::size_t pick(std::string_view question, std::span<const Candidate> candidates) = 0;
-  /// The name of the candidate that `question` will be answered with where that was decided before, the same on all
-  /// ranks; empty otherwise. Who knows it need not make the others ready.
+  /// The name of the candidate that `pick` will return, if it was decided before, the same on all ranks; empty
+  /// otherwise. If known, the caller need not prepare the other candidates.
   [[nodiscard]] virtual std::string known(std::string_view /*question*/) const { return {}; }
 };
 

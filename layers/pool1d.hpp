@@ -4,7 +4,7 @@
 
 namespace ronda {
 
-/// Common part of both poolings of sequences (N, T, C). Behind a Conv1d they become part of it.
+/// Common base of both poolings of sequences (N, T, C). A pooling after a Conv1d is fused into it.
 class Pool1d : public Layer {
  public:
   Value build(Value x, GraphBuilder& builder) const override {
@@ -20,7 +20,7 @@ class Pool1d : public Layer {
   PoolSpec spec_;
 };
 
-/// The largest of each window; among equals the first gets the gradient, as in PyTorch.
+/// The maximum of each window; the first of equal maxima gets the gradient, as in PyTorch.
 class MaxPool1d final : public Pool1d {
  public:
   /// @param stride  0: as large as the kernel

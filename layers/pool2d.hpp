@@ -4,7 +4,7 @@
 
 namespace ronda {
 
-/// Common part of both poolings of (N, H, W, C). Behind a Conv2d they become part of it.
+/// Common base of both poolings of (N, H, W, C). A pooling after a Conv2d is fused into it.
 class Pool2d : public Layer {
  public:
   Value build(Value x, GraphBuilder& builder) const override {
@@ -19,7 +19,7 @@ class Pool2d : public Layer {
   PoolSpec spec_;
 };
 
-/// The largest of each window (`3`, or `{1, 7}` of a row); among equals the first gets the gradient, as in PyTorch.
+/// The maximum of each window (`3`, or `{1, 7}`); the first of equal maxima gets the gradient, as in PyTorch.
 class MaxPool2d final : public Pool2d {
  public:
   /// @param stride  0: as large as the kernel
@@ -38,7 +38,7 @@ class AveragePool2d final : public Pool2d {
 };
 
 /// The mean of each channel over the whole image: (N, H, W, C) becomes (N, 1, 1, C), for images of any size, as
-/// PyTorch's AdaptiveAvgPool2d(1). Of a sequence, (N, T, C), it becomes (N, 1, C).
+/// PyTorch's AdaptiveAvgPool2d(1). A sequence (N, T, C) becomes (N, 1, C).
 class GlobalAveragePool final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "average_pool"; }

@@ -14,7 +14,7 @@ namespace ronda {
 
 class DeviceContext;
 
-/// A loss on one kind of outputs: see Loss for what it adds and writes.
+/// A loss, made for one description of outputs. See Loss for the results of `run`.
 class LossOperation {
  public:
   virtual ~LossOperation() = default;
@@ -24,59 +24,61 @@ class LossOperation {
                    const Pass& pass) = 0;
 };
 
-/// Softmax cross entropy as backends compute it: see SoftmaxCrossEntropy.
+/// Options of softmax cross entropy for backends: see SoftmaxCrossEntropy.
 struct CrossEntropySpec {
   float smoothing = 0;               ///< in [0, 1)
-  std::int32_t ignore_index = -100;  ///< the label of rows that count nothing
-  std::vector<float> weights = {};   ///< of the classes; empty: 1 each
+  std::int32_t ignore_index = -100;  ///< label of rows that do not count
+  std::vector<float> weights = {};   ///< weight of each class; empty: 1 each
 };
 
 /// Makes the operations of one device. Backends: `reference/` (plain loops), `onednn/`, `cudnn/`.
 class Primitives {
  public:
   virtual ~Primitives() = default;
-  /// Library and version: part of the plan.
+  /// Library and version. It is part of the plan.
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Of activations, parameters and their gradients; what else a model is given has to be cast.
+  /// Type of activations, parameters and their gradients. Model inputs of another type must be cast.
   [[nodiscard]] virtual DType dtype() const noexcept { return DType::float32; }
-  /// Whether plain loops of the processor can take the place of an operation that it does not have.
+  /// Whether plain loops on the processor can replace operations that `make` does not support.
   [[nodiscard]] virtual bool on_processor() const noexcept { return true; }
 
-  /// An operation for inputs of these descriptions; null where this device has none. Reorders are between layouts, and
-  /// where `dtype` is a half type also between that and float32. Throws InputError where the shapes do not fit.
+  /// An operation for inputs of these descriptions; null if this device does not support it. A reorder converts between
+  /// layouts, and, if `dtype` is a half type, also between that type and float32. Throws InputError if the shapes do
+  /// not fit.
   virtual std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                           const OperationContext& context) = 0;
 
-  /// Of plain outputs (N, …, classes), in float32 or, elsewhere than on the processor, in `dtype`. Null where the
-  /// device cannot; plain loops where it has nothing of its own.
+  /// For plain outputs (N, …, classes), in float32, or, except on the processor, in `dtype`. Plain loops if the library
+  /// has no implementation; null if the device supports neither.
   virtual std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 };
 
-/// Plain loops, one thread, every shape; what the others are tested against.
+/// Plain loops for every shape, in one thread: the reference that the other backends are tested against.
 std::unique_ptr<Primitives> make_reference_primitives();
-/// oneDNN on the CPU with that many threads.
-/// @param dtype  float32 or bfloat16; right everywhere, but slow where bfloat16_support says so. Throws InputError for
-///               another type.
+/// oneDNN on the CPU with `threads` threads.
+/// @param dtype  float32 or bfloat16; bfloat16 is slow on processors without instructions for it: see bfloat16_support.
+///               Throws InputError for another type.
 std::unique_ptr<Primitives> make_onednn_primitives(int threads, DType dtype = DType::float32);
 
 /// The widest vectors of float32 that the processor has and ONEDNN_MAX_CPU_ISA leaves to its primitives: `AVX-512`,
-/// `AVX2`, `AVX`, or `narrow vectors`. What is picked, and so a training's bits, depends on it; processors of several
-/// kinds have one name.
+/// `AVX2`, `AVX`, or `narrow vectors`. The choice of algorithms, and so the bits of the results, depends on it.
+/// Different processors may have the same name.
 [[nodiscard]] std::string vector_instructions();
-/// How this processor and its library compute in bfloat16.
+/// How the processor and oneDNN compute in bfloat16.
 struct BFloat16Support {
-  bool fast = false;     ///< by instructions for it
-  std::string text;      ///< `AMX and AVX-512 BF16, by oneDNN 3.7.2`, or what is missing
-  std::string remedy{};  ///< where it is not fast
+  bool fast = false;     ///< the processor has instructions that oneDNN uses
+  std::string text;      ///< `AMX and AVX-512 BF16, by oneDNN 3.7.2`, or the reason why it is slow
+  std::string remedy{};  ///< how to make it fast, if it is not
 };
 [[nodiscard]] BFloat16Support bfloat16_support();
-/// cuDNN and cuBLASLt on a GPU, all activations plain. Candidates are timed on `stream`, of `context`; both outlive the
-/// operations. Throws InputError in a build without CUDA, DeviceError for what the libraries report.
+/// cuDNN and cuBLASLt on a GPU, all activations plain. Candidates are timed on `stream`, which belongs to `context`;
+/// both must outlive the operations. Throws InputError in a build without CUDA, DeviceError for errors of the
+/// libraries.
 std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, const EngineRules& rules);
 
 // ---- for backends ---------------------------------------------------------------------------------------------------
 
-/// An operation of one input, whose description decides how it is computed.
+/// A dense operation with its input, whose description decides how it is computed.
 struct DenseProblem : DenseSpec {
   TensorDesc input;
 };
@@ -87,14 +89,14 @@ struct ConvolutionProblem : ConvolutionSpec {
   return convolution_output(problem, problem.input.shape);
 }
 
-/// The plan of a function of each element, whatever its layout.
-/// @param backward_reads_input  rather than the output
+/// The plan of an elementwise function, for any layout.
+/// @param backward_reads_input  true: backward reads the input; false: the output
 [[nodiscard]] OperationPlan plan_of_function(const TensorDesc& input, bool backward_reads_input, std::string picks);
 /// The plan of a sum. Throws LogicError for inputs of several layouts.
 [[nodiscard]] OperationPlan plan_of_sum(std::span<const TensorDesc> inputs, const AddSpec& spec, std::string picks);
 
-/// A concatenation as matrices: an input is `rows` rows of `widths[i]` elements, and the output's rows hold one of
-/// each.
+/// A concatenation as matrices: input i has `rows` rows of `widths[i]` elements; each row of the output is the rows of
+/// all inputs one after another, `whole` elements.
 struct Columns {
   std::int64_t rows = 1, whole = 0;
   std::vector<std::int64_t> widths;
@@ -103,8 +105,8 @@ struct Columns {
 /// Throws LogicError for inputs that are not plain.
 [[nodiscard]] Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, std::string picks);
 
-/// A layer norm as a matrix: each of `rows` rows of `width` elements is normalised by itself. Weight and bias have the
-/// order of a row.
+/// A layer norm as a matrix: each of `rows` rows of `width` elements is normalised separately. Weight and bias have the
+/// element order of a row.
 struct NormalizedRows {
   std::int64_t rows = 1, width = 1;
   OperationPlan plan;
@@ -112,8 +114,8 @@ struct NormalizedRows {
 /// Throws LogicError for an input that is not plain.
 [[nodiscard]] NormalizedRows rows_of(const TensorDesc& input, const LayerNormSpec& spec, std::string picks);
 
-/// How many steps of each sample an attention reads: all, or those that its second input says. Throws InputError for a
-/// length below 0 or above `steps`.
+/// The number of steps of each sample that an attention reads: all, or the lengths in its second input. Throws
+/// InputError for a length below 0 or above `steps`.
 class AttentionLengths {
  public:
   AttentionLengths(Inputs inputs, std::int64_t steps);
@@ -126,16 +128,17 @@ class AttentionLengths {
   std::int64_t steps_;
 };
 
-/// The plan of a batch norm, whatever its layout. Backward computes what a ReLU let through anew, from the input.
-/// @param numbers  that a synchronised one adds up over the ranks at once
+/// The plan of a batch norm, for any layout. With a ReLU, backward recomputes from the input which elements the ReLU
+/// passed.
+/// @param numbers  how many numbers a synchronised batch norm sums over the ranks at once
 [[nodiscard]] OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::size_t numbers,
                                          std::string picks);
-/// Moves running values towards a batch's: `mean` and `variance`, the biased one, of `count` values. Not where those
-/// are not finite, so that one spoiled batch does not spoil all evaluations to come, nor where there is a single value.
+/// Moves running values towards the statistics of a batch: its `mean` and biased `variance` of `count` values. Does
+/// nothing if these are not finite, so that one bad batch does not make all later evaluations NaN, or if `count` is 1.
 void move_running_values(const BatchNormSpec& spec, float& running_mean, float& running_variance, double mean,
                          double variance, double count);
 
-/// Calls one function for each alternative of an OperationSpec.
+/// Overload set for std::visit: one function for each alternative of an OperationSpec.
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;

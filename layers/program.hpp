@@ -16,16 +16,16 @@ namespace graph {
 struct Plan;
 }
 
-/// What one call of backward does to the gradients of parameters.
+/// The parameter gradients that one call of the backward pass writes.
 struct GradientWrites {
-  std::vector<ParameterId> written;   ///< where they belong, from the call's beginning on
-  std::vector<ParameterId> complete;  ///< reported at its end, or before
+  std::vector<ParameterId> written;   ///< written from the start of this call on
+  std::vector<ParameterId> complete;  ///< complete, and reported, by the end of this call
 };
 
 struct ProgramOptions {
   Mode mode = Mode::training;   ///< `evaluation`: no memory is kept for backward, and `backward` may not be called
   bool input_gradient = false;  ///< whether backward also computes the gradients of the inputs
-  bool in_halves = false;       ///< whether backward is called in two halves, where operations can do it so
+  bool in_halves = false;       ///< whether backward runs in two halves, for operations that support it
 };
 
 /// The costs of one operation of a program.
@@ -48,7 +48,7 @@ struct OperationCosts {
 class Program {
  public:
   /// Plans; allocates no memory of the device. All ranks get the same plan if their pickers give the same answers.
-  /// Throws InputError for what the device cannot compute.
+  /// Throws InputError for operations that the device does not support.
   /// @param loss  null: the program has no loss
   Program(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, const ProgramOptions& options = {});
   ~Program();
@@ -66,49 +66,49 @@ class Program {
   [[nodiscard]] const TensorDesc& output() const noexcept;
   /// The choices of the plan, one line per operation.
   [[nodiscard]] std::span<const std::string> lines() const noexcept;
-  /// Its name: a user's own operation, or one that adds up over the ranks, runs on the processor alone. Empty: there is
-  /// none.
+  /// The name of the first operation that runs only on the processor: user-defined, or with a sum over the ranks. Empty
+  /// if all operations run on any device.
   [[nodiscard]] const std::string& first_cpu_only_operation() const noexcept;
-  /// How many numbers at once its operations add up over the ranks (RankSums); each count once.
+  /// The lengths of the sums over the ranks that its operations compute (RankSums), without duplicates.
   [[nodiscard]] std::vector<std::size_t> rank_sums() const;
-  /// What its operations tell the ranks that have parts of them (PartExchange); each message once.
+  /// The messages between ranks that share an operation (PartExchange), without duplicates.
   [[nodiscard]] std::vector<PartMessages> part_messages() const;
-  /// Of the calls of backward, in their order.
+  /// One element for each call of the backward pass, in order.
   [[nodiscard]] std::vector<GradientWrites> gradient_writes() const;
-  /// By operation, without times.
+  /// The costs of all operations, without times.
   [[nodiscard]] std::vector<OperationCosts> costs() const;
 
   // ---- running ------------------------------------------------------------------------------------------------------
 
-  /// Before anything else here.
-  /// @param parameters  by ParameterId; they, the states and the memory must not move while the program lives
+  /// Call before all other functions in this section.
+  /// @param parameters  by ParameterId; these, states and memory must not move during the lifetime of the program
   /// @param memory      a block of `buffer_plan().bytes` bytes on `device`, aligned to Buffer::alignment
   void bind(std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* memory, Device device = {});
 
-  /// Returns the output, which is valid until the next forward. The inputs must stay until the pass's backward.
+  /// Returns the output, which is valid until the next forward. The inputs must stay valid until the pass's backward.
   const Tensor& forward(Inputs inputs, const Pass& pass);
   /// For a program with a loss. Adds the loss to `pass.control`. Returns the gradient of the outputs, which the caller
   /// may change before `backward`.
   const Tensor& loss(const Tensor& target, const Pass& pass);
   /// Writes all gradients, and calls `pass.on_ready` for each parameter when its gradient is complete.
   void backward(const Pass& pass);
-  /// The same in two halves. The first ends with the gradients of the inputs, and writes those of parameters alone that
-  /// have to be computed with them; the second writes all others. Without ProgramOptions::in_halves the first does all.
+  /// The same in two halves. The first computes the gradients of the inputs, and of the parameters that must be
+  /// computed with them; the second computes all others. Without ProgramOptions::in_halves the first computes all.
   void backward_inputs(const Pass& pass);
   void backward_parameters(const Pass& pass);
-  /// The gradient of the output. A program without a loss: write it before `backward`.
+  /// The gradient of the output. In a program without a loss the caller writes it before `backward`.
   [[nodiscard]] const Tensor& output_gradient() const noexcept { return output_gradient_; }
-  /// Where `forward` writes the output, once bound; without an address where that is an input itself.
+  /// The buffer of the output. Valid after `bind`; without an address if the output is itself an input.
   [[nodiscard]] const Tensor& output_place() const noexcept { return output_; }
-  /// Where forward writes what is given on (Graph::passed), once bound.
+  /// The buffers of the values for the next part (Graph::passed). Valid after `bind`.
   [[nodiscard]] std::vector<Tensor> passed() const;
-  /// The gradients of these, which are written before `backward`.
+  /// The gradients of `passed()`. The caller writes them before `backward`.
   [[nodiscard]] std::vector<Tensor> passed_gradients() const;
   /// The costs with times. Times each call of forward and backward twice and takes the shorter. Synchronizes after each
   /// call. Overwrites gradients and states. Does not call `pass.on_ready`.
   [[nodiscard]] std::vector<OperationCosts> measure(Inputs inputs, const Pass& pass);
-  /// The gradient of an input after backward, or its first half. Needs ProgramOptions::input_gradient; empty otherwise,
-  /// and for integers.
+  /// The gradient of an input, valid after `backward` or `backward_inputs`. Empty for integers, and without
+  /// ProgramOptions::input_gradient.
   [[nodiscard]] Tensor input_gradient(std::size_t input) const;
 
  private:

@@ -3,13 +3,14 @@
 
 namespace ronda {
 
-/// Sums over all ranks in the middle of a pass, for operations that need other ranks' numbers: statistics of a whole
-/// global batch. A strategy has one; a program of its own has none.
+/// Sums over all ranks in the middle of a pass, for operations that need statistics of the global batch. Only programs
+/// under a strategy have one.
 class RankSums {
  public:
   virtual ~RankSums() = default;
-  /// `numbers` become the sums over all ranks, the same bits on all. Collective; in the order of the calling thread.
-  /// Throws LogicError for as many numbers as no operation has planned (OperationPlan::rank_sums), CommunicationError.
+  /// Replaces `numbers` by the sums over all ranks, bitwise equal on all. Collective; calls match in the order of the
+  /// calling thread. Throws LogicError for a length that no operation has planned (OperationPlan::rank_sums);
+  /// CommunicationError.
   virtual void add_up(std::span<double> numbers) = 0;
 };
 

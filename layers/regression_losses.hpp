@@ -10,14 +10,14 @@
 
 namespace ronda {
 
-/// Functions of the difference d = x − y of an output and its target, with their derivatives: a row each.
+/// Functions of the difference d = x − y of an output and its target, with their derivatives, one struct each.
 namespace difference {
 
-[[nodiscard]] inline float sign(float d) { return d > 0 ? 1.0F : d < 0 ? -1.0F : d; }  // of NaN: NaN
+[[nodiscard]] inline float sign(float d) { return d > 0 ? 1.0F : d < 0 ? -1.0F : d; }  // NaN for NaN
 
 struct Squared {
   static constexpr std::string_view name = "mean squared error";
-  static constexpr int degree = 2;  ///< of the unit that the loss has: see MeanSquaredError
+  static constexpr int degree = 2;  ///< power of the targets' unit in the loss: see MeanSquaredError
   [[nodiscard]] static double value(double d) { return d * d; }
   [[nodiscard]] static float gradient(float d) { return 2 * d; }
 };
@@ -57,7 +57,7 @@ struct SmoothAbsolute {
   }
 };
 
-/// Such a row as a function of output and target.
+/// Adapts one of these structs to a function of output and target.
 template <class Row>
 class Of {
  public:
@@ -84,18 +84,18 @@ class Of {
 
 }  // namespace difference
 
-/// The mean of (x − y)² over the outputs of a sample: PyTorch's MSELoss. As of all losses here, outputs are float32
-/// (N, …), targets float32 of the same shape, or (N) for outputs (N, 1); the metric is the mean of |x − y|, `mae`; and
-/// they compute on the processor.
+/// The mean of (x − y)² over the outputs of a sample: PyTorch's MSELoss. For all losses here, outputs are float32 (N,
+/// …), targets are float32 of the same shape, or (N) for outputs (N, 1), the metric is `mae`, the mean of |x − y|, and
+/// the computation is on the processor.
 class MeanSquaredError final : public ElementwiseLoss<difference::Of<difference::Squared>> {
  public:
-  /// @param unit  what 1 stands for, where outputs and targets are scaled: losses and metrics are told in the targets'
-  /// own unit (here times unit², a loss of first degree times unit); gradients are those of the scaled numbers. Throws
-  /// InputError unless it is above 0.
+  /// @param unit  the original size of 1 in scaled outputs and targets. Losses and metrics are in the original unit
+  ///              (this loss times unit², a loss of degree 1 times unit), gradients are those of the scaled numbers.
+  /// Throws InputError unless `unit` is above 0.
   explicit MeanSquaredError(double unit = 1) : ElementwiseLoss({{}, unit}) {}
 };
 
-/// The mean of |x − y|: PyTorch's L1Loss. Its gradient is 0 where they are equal.
+/// The mean of |x − y|: PyTorch's L1Loss. The gradient is 0 where x = y.
 class L1Loss final : public ElementwiseLoss<difference::Of<difference::Absolute>> {
  public:
   /// @param unit  see MeanSquaredError
@@ -106,7 +106,7 @@ class L1Loss final : public ElementwiseLoss<difference::Of<difference::Absolute>
 /// estimation of a location parameter", 1964).
 class HuberLoss final : public ElementwiseLoss<difference::Of<difference::Huber>> {
  public:
-  /// @param delta  above 0, or InputError; of scaled numbers
+  /// @param delta  above 0, otherwise InputError; for scaled numbers
   /// @param unit   see MeanSquaredError
   explicit HuberLoss(double delta = 1, double unit = 1)
       : ElementwiseLoss({{difference::checked(delta, delta > 0, "the delta of a Huber loss is above 0")}, unit}) {}
@@ -116,7 +116,7 @@ class HuberLoss final : public ElementwiseLoss<difference::Of<difference::Huber>
 /// HuberLoss divided by β; with β = 0 its L1Loss.
 class SmoothL1Loss final : public ElementwiseLoss<difference::Of<difference::SmoothAbsolute>> {
  public:
-  /// @param beta  0 or more, or InputError; of scaled numbers
+  /// @param beta  at least 0, otherwise InputError; for scaled numbers
   /// @param unit  see MeanSquaredError
   explicit SmoothL1Loss(double beta = 1, double unit = 1)
       : ElementwiseLoss({{difference::checked(beta, beta >= 0, "the beta of a smooth L1 loss is at least 0")}, unit}) {}

@@ -3,7 +3,7 @@
 
 namespace ronda {
 
-/// max(x, 0), element by element; any shape. Behind a Dense, a Conv2d or a sum it becomes part of that.
+/// max(x, 0), element by element; any shape. After a Dense, a Conv2d or a sum it is fused into that operation.
 class ReLU final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "relu"; }

@@ -6,11 +6,11 @@
 
 namespace ronda {
 
-/// main(x) + x, or main(x) + shortcut(x) where their shapes differ from x's (He et al., "Deep residual learning for
+/// main(x) + x, or main(x) + shortcut(x) for a main part that changes the shape (He et al., "Deep residual learning for
 /// image recognition", CVPR 2016). Building throws InputError where the two shapes differ.
 class Residual final : public Layer {
  public:
-  /// Of a Residual it is a copy; a Sequential around that makes it the main part of another.
+  /// Residual(residual) copies; to nest one Residual in another, wrap it in a Sequential.
   template <LayerLike Main>
   requires(!std::same_as<Main, Residual>) explicit Residual(Main main) : main_(shared_layer(std::move(main))) {}
   template <LayerLike Main, LayerLike Shortcut>

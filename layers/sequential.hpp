@@ -11,7 +11,7 @@ namespace ronda {
 ///
 ///     Sequential model(Conv2d(32, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(10));
 ///
-/// Neighbours that one operation can do become one (convolution, ReLU and pooling here): see fuse.
+/// Consecutive layers are fused where one operation can compute them (here convolution, ReLU and pooling): see fuse.
 class Sequential final : public Layer {
  public:
   Sequential() = default;

@@ -6,37 +6,39 @@
 
 namespace ronda {
 
-/// With PyTorch's names and defaults.
+/// Options with PyTorch's names and defaults.
 struct CrossEntropyOptions {
-  std::vector<float> weight = {};    ///< of each class, at least 0; empty: 1 each
-  std::int32_t ignore_index = -100;  ///< the label of rows that count nothing
+  std::vector<float> weight = {};    ///< weight of each class, at least 0; empty: 1 each
+  std::int32_t ignore_index = -100;  ///< label of rows that do not count
   double label_smoothing = 0;        ///< in [0, 1)
 };
 
 /// −log softmax(x)[label]: PyTorch's CrossEntropyLoss, with the classes as the last axis. Outputs are (N, classes) with
-/// labels int32 (N); or (N, T, classes) with labels (N, T), as of a language model; or with more axes, likewise.
-/// Computed in float32. With label smoothing ε the target is (1−ε) on the label and ε/classes everywhere (Szegedy et
-/// al., CVPR 2016). The exponentials are taken of x − max(x), so no finite input overflows; sums over rows are float64.
+/// labels int32 (N); or (N, T, classes) with labels (N, T), as in a language model; or with more axes, likewise.
+/// Computed in float32. With label smoothing ε the target is ε/classes for each class, plus 1−ε for the label (Szegedy
+/// et al., CVPR 2016). Exponentials are of x − max(x), so that finite inputs cannot overflow; sums over rows are
+/// float64.
 ///
-/// Targets may also be probabilities, float32 of the outputs' shape, as mixup makes them: −Σ t_c log softmax(x)_c, on
-/// the processor alone. Then a row counts with the weight of its sample, and the accuracy is about its likeliest class.
+/// Targets may also be probabilities, float32 of the outputs' shape, as with mixup: −Σ t_c log softmax(x)_c, only on
+/// the processor. Each row then has the weight of its sample, and the accuracy uses the class with the highest
+/// probability.
 ///
 /// The mean is over rows, each with the weight of its sample times that of its label's class; a row whose label is
-/// `ignore_index` has weight 0. So it is PyTorch's weighted mean, taken once over all ranks: the sum of the weighted
-/// losses over the sum of these weights.
+/// `ignore_index` has weight 0. This is PyTorch's weighted mean, taken over all ranks: the sum of the weighted losses
+/// divided by the sum of the weights.
 class SoftmaxCrossEntropy final : public Loss {
  public:
-  /// Throws InputError where `label_smoothing` is not in [0, 1), or a weight is below 0.
+  /// Throws InputError if `label_smoothing` is not in [0, 1), or a weight is below 0.
   explicit SoftmaxCrossEntropy(double label_smoothing = 0);
   explicit SoftmaxCrossEntropy(CrossEntropyOptions options);
 
-  /// With weights of classes, on the processor alone.
+  /// False with class weights: these run only on the processor.
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return spec_.weights.empty(); }
-  /// The share of rows whose largest output is the label's; rows count with their weights, as in the loss.
+  /// The share of rows whose largest output is that of the label, weighted as in the loss.
   [[nodiscard]] Metric metric() const override { return {"accuracy", true}; }
-  /// Throws InputError for outputs of another rank, or another number of classes than weights. Its `run` throws
-  /// InputError for targets that are neither, and for a label outside [0, classes) in a row that counts; a GPU, which
-  /// cannot throw, makes the loss NaN for the latter.
+  /// Throws InputError for outputs with fewer than two axes, or a number of classes other than that of the weights. Its
+  /// `run` throws InputError for targets that are neither labels nor probabilities, and for a label outside [0,
+  /// classes) in a row that counts; on a GPU, such a label makes the loss NaN instead.
   [[nodiscard]] std::unique_ptr<LossOperation> make(const TensorDesc& outputs, Primitives& primitives) const override;
 
  private:

@@ -8,14 +8,15 @@
 
 namespace ronda {
 
-/// What computing and telling cost a rank, roughly: enough to see whether splitting an operation pays.
+/// Rough rates of computing and communication, to estimate whether splitting an operation saves time.
 struct SplitRates {
-  double flops = 40e9;     ///< a second
-  double bytes = 2e9;      ///< a second, that are added up or gathered
-  double message = 20e-6;  ///< seconds of each sum, however short
+  double flops = 40e9;     ///< per second
+  double bytes = 2e9;      ///< per second, in sums and gathers
+  double message = 20e-6;  ///< latency of a sum or gather, in seconds
 };
 
-/// Operations that are split together, and what that saves and costs a rank in a step, in seconds.
+/// Operations that are split together, with the computing time saved and the communication time added per rank and
+/// step, in seconds.
 struct SplitCandidate {
   std::vector<SplitChoice> choices;
   double saved = 0, added = 0;
@@ -23,13 +24,14 @@ struct SplitCandidate {
   [[nodiscard]] std::string text() const;
 };
 
-/// What can be split, in the order of the graph: dense layers and convolutions in pairs, by columns and by rows, with
-/// what works feature by feature between them; attentions by heads; and what is left by columns, gathered behind.
-/// Backward costs twice forward. What is too narrow for so many parts is left out.
+/// All operations that can be split, in the order of the graph: pairs of dense layers or convolutions, by columns and
+/// by rows, with only featurewise operations between them; attentions, by heads; and single dense layers and
+/// convolutions, by columns with a gather. Assumes that backward costs twice forward. Operations too narrow for `parts`
+/// parts are left out.
 [[nodiscard]] std::vector<SplitCandidate> split_candidates(const Graph& graph, std::size_t parts,
                                                            const SplitRates& rates = {});
 
-/// Of these, those that pay.
+/// The choices of all candidates that save more time than they add.
 [[nodiscard]] std::vector<SplitChoice> choices_that_pay(std::span<const SplitCandidate> candidates);
 
 }  // namespace ronda

@@ -5,12 +5,12 @@
 
 namespace ronda {
 
-/// Sums over rows and pixels add blocks of so many numbers in float32, and the blocks in float64. The rounding error is
-/// then at most that of one block, 15 roundings of 6e-8 of the sum of magnitudes, for any number of terms. One long
-/// float32 sum of a million equal numbers is wrong by 1 %.
+/// Block length of sums over rows and pixels: each block is summed in float32, and the blocks in float64. The rounding
+/// error is then at most that of one block, 15 roundings of 6e-8 of the sum of magnitudes, for any number of terms. One
+/// long float32 sum of a million equal numbers is wrong by 1 %.
 inline constexpr std::int64_t sum_block = 16;
 
-/// Sums numbers in such blocks, one number at a time.
+/// Sums numbers in such blocks, one at a time.
 class BlockSum {
  public:
   RONDA_HOST_DEVICE void add(float x) {

@@ -7,18 +7,18 @@
 
 namespace ronda {
 
-// What has no loops for a half type computes in float32, on the processor: what it is given is widened in scratch
-// memory, and what it gives is rounded to the half type.
+// Half-type support on the processor for operations with only float32 loops: inputs are converted to float32 in scratch
+// memory, and results are rounded to the half type.
 
-/// The same in float32 where it is of a half type.
+/// The same description with float32 in place of a half type.
 [[nodiscard]] TensorDesc widened(const TensorDesc& desc);
 
-/// An operation for inputs of a half type, by one that was made for the same inputs, widened. Inputs of other types
-/// (labels, tokens) stay as they are.
-/// @param half  the type of its output, parameters and gradients
+/// An operation for half-type inputs, computed by `exact`, which was made for the same inputs in float32. Inputs of
+/// other types (labels, tokens) are not converted.
+/// @param half  type of its output, parameters and gradients
 std::unique_ptr<Operation> widened(std::unique_ptr<Operation> exact, std::span<const TensorDesc> inputs, DType half);
 
-/// A loss of outputs of a half type, by one that was made for them, widened.
+/// A loss of half-type outputs, computed by `exact`, which was made for these outputs in float32.
 std::unique_ptr<LossOperation> widened(std::unique_ptr<LossOperation> exact, const TensorDesc& outputs);
 
 }  // namespace ronda

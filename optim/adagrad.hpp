@@ -12,7 +12,7 @@ namespace ronda {
 ///
 ///     g += decay · p;  v += g²;  p -= rate / (1 + (t - 1) · lr_decay) · g / (√v + epsilon)
 ///
-/// v is `initial` before the first update; the state has v without it.
+/// v is `initial` before the first update; the stored state is v - `initial`.
 struct Adagrad {
   double lr_decay = 0;
   double epsilon = 1e-10;  ///< more than 0, as for Adam

@@ -7,8 +7,8 @@
 
 namespace ronda {
 
-/// Whether weight decay is part of the gradient (L2 regularisation, Adam) or apart from it (AdamW: Loshchilov and
-/// Hutter, "Decoupled weight decay regularization", ICLR 2019).
+/// Whether weight decay is added to the gradient (L2 regularisation, Adam) or applied to the parameter directly (AdamW:
+/// Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
 enum class Decay : std::uint8_t { in_gradient, decoupled };
 
 /// Adam (Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015) as PyTorch's torch.optim.Adam and
@@ -19,7 +19,7 @@ enum class Decay : std::uint8_t { in_gradient, decoupled };
 ///     p -= rate / (1 - beta1^t) · m / (√v / √(1 - beta2^t) + epsilon)
 struct Adam {
   double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;  ///< more than 0, so that an element that never had a gradient (padding) stays
+  double epsilon = 1e-8;  ///< more than 0, so that elements without gradients (padding) do not change
   Decay decay = Decay::in_gradient;
 
   static constexpr std::array<std::string_view, 2> states{"exp_avg", "exp_avg_sq"};
@@ -27,8 +27,8 @@ struct Adam {
 
   struct Scalars {
     float factor;
-    float decay;  ///< added to the gradient, times p
-    float keep;   ///< p is multiplied with it first
+    float decay;  ///< times p: added to the gradient
+    float keep;   ///< factor of p, applied first
     float rate;   ///< divided by m's bias correction
     float one_minus_beta1, beta2, one_minus_beta2;
     float v_root;  ///< root of v's bias correction

@@ -9,12 +9,12 @@
 namespace ronda {
 
 /// The parameter of each line of 16 elements of an arena of `count` elements. Throws LogicError for segments that are
-/// not aligned, overlap or do not fit.
+/// not aligned, overlap, or exceed the arena.
 [[nodiscard]] std::vector<std::uint16_t> parameters_of_lines(const OptimizerBindings& bindings, std::size_t count);
 
-/// What an updater made of kernels has for every rule: the decision about a step, the averages, the layers' copy. Every
-/// number that it needs lies in the memory of the values.
-/// @tparam T       type of the gradients
+/// The part of a kernel-based updater that is independent of the rule: the decision about a step, the averages, the
+/// layers' copy. All numbers that it needs are on the device of the values.
+/// @tparam T       element type of the gradients
 /// @tparam Launch  runs a kernel: for_each(Stream&, std::int64_t count, body) calls body(i) for each i < count, in any
 ///                 order
 template <Number T, class Launch>
@@ -82,7 +82,7 @@ class KernelDecision : public Updater {
   void set_schedule(const Schedule& schedule, Stream& stream) final {
     std::uint64_t updates = 0;
     context_.copy(&decide_.outcome->updates, &updates, sizeof updates, stream);
-    stream.synchronize();  // nothing reads the old rates any more
+    stream.synchronize();  // the old rates are not read after this
     upload_rates(schedule, updates, stream);
     stream.synchronize();
   }
@@ -106,7 +106,7 @@ class KernelDecision : public Updater {
   }
   [[nodiscard]] const std::uint16_t* parameter_of_line() const { return at<std::uint16_t>(lines_); }
   [[nodiscard]] const update_kernels::RateTable* table() const noexcept { return decide_.table; }
-  /// Waits for the stream, so that `elements` may go.
+  /// Waits for the stream, so that `elements` may be destroyed.
   template <class Element>
   [[nodiscard]] Buffer upload(const std::vector<Element>& elements, Stream& stream) const {
     Buffer buffer = context_.allocate(elements.size() * sizeof(Element));
@@ -134,7 +134,7 @@ class KernelDecision : public Updater {
   std::int64_t count_;
   bool needs_norm_;
   float* values_ = nullptr;
-  update_kernels::RateTable rate_table_;  ///< as it lies in `table_`
+  update_kernels::RateTable rate_table_;  ///< host copy of `table_`
   Buffer lines_, rates_, table_, outcome_, sums_;
   update_kernels::SumSquares<T> squares_{};
   update_kernels::Decide decide_{};

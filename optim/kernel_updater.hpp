@@ -13,11 +13,11 @@
 
 namespace ronda {
 
-/// The factors of each parameter's group. Throws InputError for a bad group.
+/// The segment of each parameter, with the factors of its group. Throws InputError for an invalid group.
 [[nodiscard]] std::vector<update_kernels::Segment> segments_of(const Optimizer& optimizer,
                                                                const OptimizerBindings& bindings);
 
-/// An updater made of kernels alone; see KernelDecision.
+/// An updater that consists only of kernels; see KernelDecision.
 template <UpdateRule Rule, Number T, class Launch>
 class KernelUpdater final : public KernelDecision<T, Launch> {
   using Decision = KernelDecision<T, Launch>;
@@ -86,7 +86,7 @@ class KernelUpdater final : public KernelDecision<T, Launch> {
   [[nodiscard]] const update_kernels::Segment* segments() const {
     return this->template at<update_kernels::Segment>(segments_);
   }
-  // Of whole parameters; null where the rule needs no norms.
+  // Sums of squares of whole parameters; null if the rule needs no norms.
   [[nodiscard]] double* value_sums() const { return this->template at<double>(parameter_sums_); }
   [[nodiscard]] double* gradient_sums() const {
     return Rule::needs_norms ? value_sums() + parameters_ * update_kernels::lanes : nullptr;

@@ -7,15 +7,15 @@
 
 namespace ronda {
 
-/// Adam with a rate of its own for each parameter, for large batches: LAMB (You et al., "Large batch optimization for
-/// deep learning: training BERT in 76 minutes", ICLR 2020, algorithm 2), in update t:
+/// Adam with a rate per parameter, for large batches: LAMB (You et al., "Large batch optimization for deep learning:
+/// training BERT in 76 minutes", ICLR 2020, algorithm 2), in update t:
 ///
 ///     m += (1 - beta1) · (g - m);  v = beta2 · v + (1 - beta2) · g²
 ///     u = m / (1 - beta1^t) / (√(v / (1 - beta2^t)) + epsilon) + decay · p
 ///     p -= rate · ‖p‖ / ‖u‖ · u
 ///
-/// The ratio of norms is 1 for biases and other vectors, as in the authors' code, and where a norm is 0. Every rank
-/// works out all of u, of the mean gradient over all ranks, and so the same ratio.
+/// The ratio of norms is 1 for biases and other vectors, as in the authors' code, and if a norm is 0. Every rank
+/// computes all of u from the mean gradient over all ranks, and so gets the same ratio.
 struct Lamb {
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-6;  ///< more than 0, as for Adam
@@ -26,7 +26,7 @@ struct Lamb {
   struct Scalars {
     float factor, decay, one_minus_beta1, beta2, one_minus_beta2;
     float m_scale;  ///< m's bias correction
-    float v_root;   ///< root of v's
+    float v_root;   ///< root of v's bias correction
     float epsilon;
     float rate;  ///< times the ratio
   };

@@ -6,13 +6,13 @@
 
 namespace ronda {
 
-/// Momentum with a rate of its own for each parameter, for large batches: LARS (You, Gitman and Ginsburg, "Large batch
-/// training of convolutional networks", 2017, with the rate outside of the velocity, as PyTorch has it):
+/// Momentum with a rate per parameter, for large batches: LARS (You, Gitman and Ginsburg, "Large batch training of
+/// convolutional networks", 2017, with the rate outside of the velocity, as PyTorch has it):
 ///
 ///     λ = trust · ‖p‖ / (‖g‖ + decay · ‖p‖);  v = momentum · v + λ · (g + decay · p);  p -= rate · v
 ///
-/// λ is 1 for biases and other vectors, as is usual, and where a norm is 0. g is the mean gradient over all ranks, so
-/// every rank works out the same λ.
+/// λ is 1 for biases and other vectors, as is usual, and if a norm is 0. g is the mean gradient over all ranks, so
+/// every rank computes the same λ.
 struct Lars {
   double momentum = 0.9, trust = 0.001;
 

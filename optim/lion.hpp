@@ -10,7 +10,7 @@ namespace ronda {
 ///
 ///     p *= 1 - rate · decay;  p -= rate · sign(beta1 · m + (1 - beta1) · g);  m = beta2 · m + (1 - beta2) · g
 ///
-/// The sign of 0 is 0. Rates are a third to a tenth of AdamW's, and decays as many times as large.
+/// The sign of 0 is 0. Use a third to a tenth of AdamW's rate, and a decay larger by the same factor.
 struct Lion {
   double beta1 = 0.9, beta2 = 0.99;
 
@@ -19,7 +19,7 @@ struct Lion {
 
   struct Scalars {
     float factor;
-    float keep;  ///< p is multiplied with it first
+    float keep;  ///< factor of p, applied first
     float rate, beta1, one_minus_beta1, beta2, one_minus_beta2;
   };
   [[nodiscard]] RONDA_HOST_DEVICE Scalars scalars(const RuleStep& step) const {

@@ -54,8 +54,8 @@ struct NAdam {
   [[nodiscard]] RONDA_HOST_DEVICE double momentum(double t) const {
     return beta1 * (1 - 0.5 * std::pow(0.96, t * momentum_decay));
   }
-  /// M(t), without a state: with q = 0.96^momentum_decay, the logarithm of the product of 1 - q^i / 2 is, by the series
-  /// of log(1 - x), minus the sum over k of (q^k + q^2k + … + q^tk) / (k · 2^k), of which 60 terms are exact.
+  /// M(t), without a state. With q = 0.96^momentum_decay, the logarithm of the product of 1 - q^i / 2 is, by the series
+  /// of log(1 - x), minus the sum over k of (q^k + q^2k + … + q^tk) / (k · 2^k); 60 terms give full precision.
   [[nodiscard]] RONDA_HOST_DEVICE double momenta(double t) const {
     const double log_q = momentum_decay * std::log(0.96);
     double log_product = 0, half_to_k = 1;

@@ -6,13 +6,13 @@
 
 namespace ronda {
 
-/// Makes matrices nearly orthogonal: five quintic steps of Newton and Schulz, see Muon. Allocates nothing but by
-/// `reserve`. Each element of a product is summed in one order, so the bits do not depend on threads.
+/// Makes matrices nearly orthogonal: five quintic steps of Newton and Schulz, see Muon. Only `reserve` allocates. Each
+/// element of a product is summed in a fixed order, so the bits do not depend on threads.
 class NewtonSchulz {
  public:
-  /// Makes room for matrices of this size.
+  /// Allocates memory for matrices of up to this size.
   void reserve(std::size_t rows, std::size_t columns);
-  /// Changes a matrix that there is room for, row-major, in place.
+  /// Transforms a row-major matrix of at most the reserved size in place.
   /// @param norm  its Frobenius norm
   void operator()(float* matrix, std::size_t rows, std::size_t columns, double norm, Stream& stream);
 

@@ -5,13 +5,14 @@
 
 namespace ronda {
 
-/// What share of the weights is zero after each step of a training that prunes them: from 0 after step `begin` to
-/// `share` after step `end`,
+/// The share of weights that are zero after each step of a training with pruning: from 0 after step `begin` to `share`
+/// after step `end`:
 ///
 ///     share · (1 - (1 - (step - begin) / (end - begin))³)
 ///
-/// in `parts` equal stretches of steps: fast at first, where there are many weights to spare, and slowly in the end
-/// (Zhu and Gupta, "To prune, or not to prune: exploring the efficacy of pruning for model compression", 2017).
+/// The share changes after each of `parts` equal intervals of steps: fast at first, when many weights are dispensable,
+/// and slowly at the end (Zhu and Gupta, "To prune, or not to prune: exploring the efficacy of pruning for model
+/// compression", 2017).
 class PruningSchedule {
  public:
   static constexpr std::uint64_t parts = 100;
@@ -21,7 +22,7 @@ class PruningSchedule {
 
   /// @param step  from 1, over all epochs; 0: before the first
   [[nodiscard]] double share_after(std::uint64_t step) const noexcept;
-  /// Whether weights are to be pruned after `step`, because the share is then another one than before it.
+  /// Whether weights are to be pruned after `step`: whether the share changes in it.
   [[nodiscard]] bool prunes_after(std::uint64_t step) const noexcept {
     return step > 0 && share_after(step) != share_after(step - 1);
   }
@@ -31,10 +32,10 @@ class PruningSchedule {
   std::uint64_t begin_ = 0, end_ = 0;
 };
 
-/// Sets the `count` smallest of the values, by magnitude, to zero, and what belongs to them in `average`; of equal ones
-/// the first. Those that are zero count. Where as many are zero already, nothing changes.
-/// @param average  as many as the values, or none
-/// @param scratch  as many as the values, at least
+/// Sets the `count` values of smallest magnitude to zero, and the same elements of `average`; among equal magnitudes
+/// the first ones. Values that are already zero count: if there are `count` of them, nothing changes.
+/// @param average  as long as `values`, or empty
+/// @param scratch  at least as long as `values`
 void prune(std::span<float> values, std::span<float> average, std::size_t count, std::span<std::int32_t> scratch);
 
 }  // namespace ronda

@@ -17,7 +17,7 @@ namespace ronda {
 ///     s = g / (√v + epsilon);  p -= rate · s
 ///     with momentum: b = momentum · b + s;  p -= rate · b
 ///
-/// A rule each way, so that nothing is kept that is not read.
+/// Each combination is its own rule, so that no unused state is stored.
 template <bool centered, bool with_momentum>
 struct RmsProp {
   double alpha = 0.99;
@@ -66,7 +66,7 @@ struct RmsProp {
     }
   }
 
-  /// The plain rule has the name; its options choose the others.
+  /// Only the plain rule has rows; its options select the others.
   [[nodiscard]] static std::span<const OptimizerRow> rows() noexcept;
 };
 

@@ -9,7 +9,7 @@
 
 namespace ronda {
 
-/// The optimizer of a rule. A user's own:
+/// The optimizer for a rule. For your own rule:
 ///
 ///     RuleOptimizer<Mine>("mine", Mine(), weight_decay, update_each<Mine>)  // update_loop.hpp
 template <UpdateRule Rule>
@@ -18,10 +18,10 @@ class RuleOptimizer final : public Optimizer {
   using Loop = bool (*)(const ArenaPart&, const typename Rule::Scalars&);
   using FirstPass = double (*)(const ArenaPart&, const typename Rule::Scalars&);
 
-  /// @param name          for messages and the plan
-  /// @param weight_decay  of groups that do not say
+  /// @param name          in messages and in the plan
+  /// @param weight_decay  for groups without one
   /// @param loop          update_each<Rule>, or the same compiled for several instruction sets: see RONDA_UPDATE_LOOP
-  /// @param first_pass    of a TwoPassRule: propose_each<Rule>, or RONDA_PROPOSE_LOOP's
+  /// @param first_pass    for a TwoPassRule: propose_each<Rule>, or the function of RONDA_PROPOSE_LOOP
   RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop) requires(!TwoPassRule<Rule>)
       : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop) {}
   RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop,
@@ -50,7 +50,7 @@ class RuleOptimizer final : public Optimizer {
   Rule rule_;
   Loop loop_;
   FirstPass first_pass_ = nullptr;
-  std::vector<typename Rule::Scalars> scalars_;  ///< by parameter, of the step
+  std::vector<typename Rule::Scalars> scalars_;  ///< by parameter, for the current step
 };
 
 }  // namespace ronda

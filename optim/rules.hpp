@@ -19,7 +19,7 @@
 
 namespace ronda {
 
-/// The rules that make_optimizer and the GPU's updater know. A new rule is its own file and its name here.
+/// The rules of make_optimizer and of the GPU updater. To add a rule, write its file and add its name here.
 using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars, PlainRmsProp, MomentumRmsProp, CenteredRmsProp,
                                 CenteredMomentumRmsProp, Adagrad, Adadelta, Lion, Lamb, NAdam>;
 
@@ -31,8 +31,7 @@ void for_each_rule(Body&& body) {
   }(std::type_identity<BuiltInRules>());
 }
 
-/// Calls body(rule) with the rule of `optimizer`, which returns a unique_ptr. Throws InputError for one that is not
-/// built in.
+/// Returns body(rule) for the rule of `optimizer`; a unique_ptr. Throws InputError if the rule is not built in.
 template <class Result, class Body>
 Result with_rule(const Optimizer& optimizer, Body&& body) {
   Result result;

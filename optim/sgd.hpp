@@ -41,7 +41,7 @@ struct Momentum {
 
   struct Scalars {
     float factor, decay, rate;
-    float momentum, own, carried;  ///< both kinds are one formula: p -= rate · (own · g + carried · v)
+    float momentum, own, carried;  ///< with or without nesterov: p -= rate · (own · g + carried · v)
   };
   [[nodiscard]] RONDA_HOST_DEVICE Scalars scalars(const RuleStep& step) const {
     const auto m = static_cast<float>(momentum);

@@ -7,13 +7,14 @@
 #include <ronda/optim/rule.hpp>
 #include <ronda/optim/updater.hpp>
 
-/// The arithmetic of an update, a call for one element each, on the processor and on a GPU. `Decide` is the one text of
-/// what becomes of a step: clipping, the finite check, the loss scale, the rate and the factor.
+/// The arithmetic of an update, for the processor and for a GPU: function objects that are called once per element (or
+/// as noted). `Decide` computes the decision about a step: clipping, the finite check, the loss scale, the rate and the
+/// factor.
 namespace ronda::update_kernels {
 
-constexpr std::int64_t line = 16;               ///< elements that belong to one parameter: 64 bytes of float32
-constexpr std::uint16_t no_parameter = 0xffff;  ///< of a line of a frozen parameter, or of a gap
-constexpr std::int64_t partial_sums = 1 << 15;  ///< of squares, each of elements far apart: neighbours read neighbours
+constexpr std::int64_t line = 16;  ///< elements per line; a line belongs to one parameter: 64 bytes of float32
+constexpr std::uint16_t no_parameter = 0xffff;  ///< for lines of frozen parameters and of gaps
+constexpr std::int64_t partial_sums = 1 << 15;  ///< of squares, strided: neighbouring calls read neighbours
 constexpr std::int64_t sums_of_partials = 1 << 8;
 constexpr std::int64_t lanes = 256;  ///< partial sums of one parameter's squares
 
@@ -25,13 +26,13 @@ struct Segment {
   bool pruned = false;
 };
 
-/// What gradients of this 2-norm are multiplied with so that it becomes at most `limit`: see clip_factor.
+/// The factor that reduces gradients of this 2-norm to at most `limit`: see clip_factor.
 [[nodiscard]] RONDA_HOST_DEVICE inline double clip(double norm, double limit) {
   const double factor = limit / (norm + 1e-6);
   return factor > 1 ? 1 : factor;
 }
 
-/// A call for one partial sum of squares, over every `partial_sums`-th element.
+/// One call computes one partial sum of squares, over every `partial_sums`-th element.
 template <Number T>
 struct SumSquares {
   const T* gradients;
@@ -47,7 +48,7 @@ struct SumSquares {
   }
 };
 
-/// Sums of sums: a call for one of `parts`.
+/// Reduces partial sums: one call computes one of `parts` sums.
 struct SumPartials {
   const double* from;
   std::int64_t count, parts;
@@ -67,7 +68,7 @@ struct SumPartials {
   return {std::isfinite(doubled) ? doubled : scale.scale, 0};
 }
 
-/// Norms of whole parameters: a call for each of `lanes` partial sums of each parameter.
+/// Norms of whole parameters: one call computes one of the `lanes` partial sums of a parameter.
 template <Number T>
 struct SquareParameters {
   const Segment* segments;
@@ -89,14 +90,14 @@ struct SquareParameters {
   }
 };
 
-/// Where a step's learning rate comes from, and what else may change between steps. In the memory of the values, so
-/// that a recorded step follows changes.
+/// The learning rates, and other settings that may change between steps. On the device of the values, so that a
+/// recorded step follows changes.
 struct RateTable {
-  const double* rates = nullptr;  ///< of update `first`, the next one, …; the last one holds from there on
+  const double* rates = nullptr;  ///< of updates `first`, `first` + 1, …; the last one also for all later ones
   std::int64_t count = 0;
   std::uint64_t first = 0;
-  double factor = 1;         ///< of all
-  bool keeps_zeros = false;  ///< in parameters that are pruned
+  double factor = 1;         ///< multiplies all rates
+  bool keeps_zeros = false;  ///< zeros of pruned parameters stay zero
   [[nodiscard]] RONDA_HOST_DEVICE double rate(std::uint64_t update) const {
     const std::uint64_t at = update < first ? 0 : update - first;
     const auto last = static_cast<std::uint64_t>(count - 1);
@@ -108,8 +109,8 @@ struct RateTable {
 struct Decide {
   const RateTable* table;
   double loss_scale, clip_norm, clip_value;
-  const double* squared_norm;  ///< of the gradients' sums; null where neither of these asks for it
-  bool check_gradients;        ///< by the norm, which is finite where each gradient is
+  const double* squared_norm;  ///< of the sums of gradients; null if neither clip_norm nor check_gradients needs it
+  bool check_gradients;        ///< by the norm, which is finite if each gradient is
   LossScale* more_scale;       ///< null: 1; otherwise the gradients are checked
   const StepControl* total;
   UpdateOutcome* outcome;
@@ -118,7 +119,7 @@ struct Decide {
     const std::uint64_t update = outcome->updates;
     outcome->learning_rate = table->rate(update);
     const float more = more_scale != nullptr ? more_scale->scale : 1.0F;
-    // A square of a float cannot overflow a double: the sum tells of every element.
+    // The square of a float cannot overflow a double, so the sum is finite only if every element is.
     const bool loss_finite = std::isfinite(total->loss);
     const bool gradients_finite = !check_gradients || std::isfinite(*squared_norm);
     const bool overflowed = more_scale != nullptr && loss_finite && !gradients_finite && more > LossScale::smallest;
@@ -143,13 +144,13 @@ struct Decide {
   }
 };
 
-/// A call for one parameter: its scalars, once the step is decided.
+/// One call computes the scalars of one parameter, after Decide.
 template <UpdateRule Rule>
 struct Prepare {
   Rule rule;
   const Segment* segments;
-  const double *value_sums, *gradient_sums;  ///< of SquareParameters; null where the rule needs no norms
-  const double* update_sums;                 ///< of Propose; null where the rule has one pass
+  const double *value_sums, *gradient_sums;  ///< from SquareParameters; null if the rule needs no norms
+  const double* update_sums;                 ///< from Propose; null if the rule has one pass
   const UpdateOutcome* outcome;
   typename Rule::Scalars* scalars;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -173,7 +174,7 @@ struct Prepare {
   }
 };
 
-/// A call for one element. Arrays begin with the range.
+/// One call updates one element. All arrays begin at the start of the range.
 template <UpdateRule Rule, Number T>
 struct Update {
   UpdateOutcome* outcome;
@@ -184,11 +185,11 @@ struct Update {
   float* first_state;
   float* second_state;
   float* third_state;
-  T* rounded;  ///< the values as layers read them; null where they read `values`
+  T* rounded;  ///< the values rounded for the layers; null if layers read `values`
   const Segment* segments;
   const RateTable* table;
 
-  /// The same from element `first` on, a multiple of `line`.
+  /// The same for the elements from `first` on, a multiple of `line`.
   [[nodiscard]] Update from(std::int64_t first) const {
     Update rest = *this;
     rest.parameter_of_line += first / line;
@@ -220,10 +221,10 @@ struct Update {
   }
 };
 
-/// The first of two passes: a call for each of `lanes` partial sums of each parameter.
+/// The first of two passes: one call computes one of the `lanes` partial sums of a parameter.
 template <TwoPassRule Rule, Number T>
 struct Propose {
-  Update<Rule, T> update;  ///< of the whole arena
+  Update<Rule, T> update;  ///< for the whole arena
   const Segment* segments;
   double* sums;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -242,12 +243,12 @@ struct Propose {
   }
 };
 
-/// The weight of a step's values in their average; 0 where it stays.
+/// The weight of a step's values in their average; 0 if the average does not change.
 [[nodiscard]] RONDA_HOST_DEVICE inline float weight_in_average(const UpdateOutcome& outcome, double decay) {
   if (outcome.applied == 0 || outcome.spoiled != 0) return 0;
   return outcome.updates == 1 ? 1 : static_cast<float>(1 - decay);
 }
-/// An average that follows a value.
+/// The average after one update with `value`.
 [[nodiscard]] RONDA_HOST_DEVICE_INLINE float followed(float average, float value, float weight) {
   return weight == 1 ? value : average + weight * (value - average);
 }
@@ -274,7 +275,7 @@ struct Swap {
   }
 };
 
-/// A call for one element: what layers read.
+/// One call rounds one element for the layers.
 template <Number T>
 struct Round {
   const float* values;

@@ -13,18 +13,18 @@
 
 namespace ronda {
 
-/// The largest magnitude seen, infinity and NaN above all numbers: by integers, since compilers may take floating point
-/// for finite, and make vectors of these.
+/// The magnitude as an integer that orders like it, with infinity and NaN above all numbers. Integers, because
+/// compilers may assume that floating-point numbers are finite, and because integer maxima are vectorised.
 [[gnu::always_inline]] inline std::int32_t magnitude(float value) {
   return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
 }
 [[nodiscard]] inline bool is_finite(std::int32_t largest_magnitude) noexcept { return largest_magnitude < 0x7f800000; }
 
-/// Values of this magnitude and less stay as they are: zeros, or none.
+/// Values of at most this magnitude are not changed: only zeros, or none.
 [[nodiscard]] inline std::int32_t largest_kept(const ArenaPart& part) noexcept { return part.keeps_zeros ? 0 : -1; }
 
-/// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies the rule, and
-/// writes the new values into all copies, so that every byte comes from memory once.
+/// Updates `width` elements of a part from `at` on, as many as fit into vector registers: sums their gradients, applies
+/// the rule, and writes the new values into all copies, so that every byte is read from memory once.
 template <class Rule, class Width>
 [[gnu::always_inline]] inline void update_lanes(const ArenaPart& part, std::size_t at, Width width,
                                                 const typename Rule::Scalars& scalars,
@@ -67,8 +67,8 @@ template <class Rule, class Width>
       store(copy + part.offset, values);
 }
 
-/// Elements of one part, without other ranks' gradients and copies. Returns the largest magnitude that was written.
-/// @tparam plainly  whether neither gradients are clipped nor zeros kept: then the loop does not pay for it
+/// Updates the elements of one part, without other ranks' gradients and copies. Returns the largest written magnitude.
+/// @tparam plainly  no gradient is clipped and no zero kept: the loop omits both
 template <class Rule, bool plainly>
 [[nodiscard, gnu::always_inline]] inline std::int32_t update_plain(const ArenaPart& part,
                                                                    const typename Rule::Scalars& scalars) {
@@ -99,12 +99,12 @@ template <class Rule, bool plainly>
   return largest;
 }
 
-/// The one loop of every update rule. For RONDA_MULTIVERSION functions.
-/// Returns whether all that was written is finite. A state's error need not show in the value: a square that is
-/// infinite divides, a sign has no size.
+/// The one loop of every update rule. For RONDA_MULTIVERSION functions. Returns whether all written numbers are finite.
+/// States are checked too, because a bad state does not always show in the value: dividing by an infinite square gives
+/// 0, and a sign is always finite.
 template <UpdateRule Rule>
 [[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const typename Rule::Scalars& given) {
-  const typename Rule::Scalars scalars = given;  // nothing that is written can change it
+  const typename Rule::Scalars scalars = given;  // a local copy, which no store can alias
   if (!part.more_gradients.empty() || !part.copies.empty()) {
     alignas(64) std::array<std::int32_t, 16> largest{};
     by_lanes(static_cast<std::int64_t>(part.count), [&](std::int64_t at, auto width) RONDA_INLINE {
@@ -117,8 +117,8 @@ template <UpdateRule Rule>
   return is_finite(plainly ? update_plain<Rule, true>(part, scalars) : update_plain<Rule, false>(part, scalars));
 }
 
-/// The first pass of a rule that has two. For RONDA_MULTIVERSION functions. Returns the sum of the squares of what was
-/// proposed: eight sums side by side, added in order, so that the bits do not depend on the vectors.
+/// The first pass of a rule that has two. For RONDA_MULTIVERSION functions. Returns the sum of the squares of the
+/// proposed updates: eight partial sums, added in order, so that the bits do not depend on the vector width.
 template <TwoPassRule Rule>
 [[nodiscard, gnu::always_inline]] inline double propose_each(const ArenaPart& part,
                                                              const typename Rule::Scalars& given) {
@@ -148,7 +148,7 @@ template <TwoPassRule Rule>
     return ::ronda::update_each<RULE>(part, scalars);                                          \
   }
 
-/// The same of propose_each<RULE>.
+/// The same for propose_each<RULE>.
 #define RONDA_PROPOSE_LOOP(NAME, RULE)                                                           \
   RONDA_MULTIVERSION double NAME(const ::ronda::ArenaPart& part, const RULE::Scalars& scalars) { \
     return ::ronda::propose_each<RULE>(part, scalars);                                           \

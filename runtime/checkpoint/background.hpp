@@ -7,16 +7,16 @@
 
 namespace ronda {
 
-/// A thread that does one thing after another, beside the training. It never calls MPI.
+/// A thread that runs submitted work in order, in parallel with the training. It never calls MPI.
 class Background {
  public:
   Background();
-  /// Waits for all that was submitted.
+  /// Waits for all submitted work.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  /// `work` throws nothing.
+  /// `work` must not throw.
   void submit(std::function<void()> work);
 
  private:

@@ -13,37 +13,37 @@
 
 namespace ronda {
 
-/// Writes one rank's parts of checkpoints on a thread of its own, and on rank 0 publishes the parts of all ranks. Does
+/// Writes one rank's parts of checkpoints on a separate thread, and on rank 0 publishes the parts of all ranks. Does
 /// not communicate: its caller agrees with the other ranks. Call all functions from one thread.
 class CheckpointWriter {
  public:
-  /// How a piece of work stands; `failed` has a text in `failure()`.
+  /// State of an operation; if `failed`, `failure()` has the reason.
   enum class Outcome : std::uint8_t { none, running, done, failed };
 
-  /// @param directory  where checkpoints lie
-  /// @param keep       number of checkpoints that rank 0 keeps, 1 or more
+  /// @param directory  folder of the checkpoints
+  /// @param keep       number of checkpoints that rank 0 keeps, at least 1
   /// @param token      of this run, the same on all ranks: two runs never write to one folder
   /// @param lock       rank 0's lock of the directory, which may be removed and made anew; null: no lock. Outlives this
   ///                   object
   CheckpointWriter(std::filesystem::path directory, std::size_t keep, std::string token, int rank, Faults faults,
                    FolderLock* lock = nullptr);
 
-  /// Writes what `snapshot` holds, which stays as it is until part() is no longer `running`.
+  /// Writes the contents of `snapshot`, which must not change until part() is no longer `running`.
   void write_part(const Snapshot& snapshot, std::uint64_t step);
   [[nodiscard]] Outcome part() const noexcept { return part_.outcome.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& part_failure() const noexcept { return part_.failure; }
-  /// The part failed because the disk is full.
+  /// True if the part failed because the disk is full.
   [[nodiscard]] bool part_lacks_room() const noexcept { return part_.lacks_room; }
-  /// All ranks have the part's outcome; the next part may be written.
+  /// Resets the part's outcome once all ranks have it; the next part may then be written.
   void forget_part() noexcept { part_.outcome.store(Outcome::none, std::memory_order_relaxed); }
 
   /// Call after parts of `step` that the disk had no room for. Rank 0 removes these parts and the oldest checkpoint,
   /// and then keeps only as many checkpoints as are left. Other ranks do nothing. The outcome is `part()`.
   void make_room(std::uint64_t step);
 
-  /// Rank 0, when all parts are on disk: completes the manifest with them, gives the checkpoint its name, and keeps the
-  /// newest `keep()` checkpoints. Follows earlier publications. Removes the oldest checkpoints, one by one, if the disk
-  /// has no room for the manifest.
+  /// On rank 0, when all parts are on disk: completes the manifest with them, renames the checkpoint to its final name,
+  /// and keeps the newest `keep()` checkpoints. Runs after earlier publications. Removes the oldest checkpoints, one by
+  /// one, if the disk has no room for the manifest.
   void publish(CheckpointManifest manifest);
   [[nodiscard]] Outcome publication() const noexcept { return publication_.outcome.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& publication_failure() const noexcept { return publication_.failure; }
@@ -52,11 +52,11 @@ class CheckpointWriter {
   [[nodiscard]] const std::vector<std::filesystem::path>& set_aside() const noexcept { return set_aside_; }
   /// Checkpoints that the last publication, or make_room, removed for lack of room.
   [[nodiscard]] const std::vector<std::filesystem::path>& removed() const noexcept { return removed_; }
-  /// Number of checkpoints that are kept, less than was asked for after a removal for lack of room.
+  /// Number of checkpoints to keep; lower than requested after a removal for lack of room.
   [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
   void forget_publication() noexcept { publication_.outcome.store(Outcome::none, std::memory_order_relaxed); }
 
-  /// Rank 0: the parts of `step` are not wanted.
+  /// On rank 0: removes the parts of `step`.
   void discard(std::uint64_t step);
 
  private:
@@ -77,7 +77,7 @@ class CheckpointWriter {
   std::size_t keep_;  ///< set before an outcome
   std::string token_;
   int rank_;
-  Faults faults_;  ///< of the thread
+  Faults faults_;  ///< faults of the thread
   FolderLock* lock_;
   Work part_, publication_;
   std::vector<std::filesystem::path> set_aside_;  ///< set before the outcome of a publication

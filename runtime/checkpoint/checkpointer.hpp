@@ -19,23 +19,23 @@
 
 namespace ronda {
 
-/// How often: each so many steps, or each so many seconds; neither: only at the end.
+/// Steps or seconds between two checkpoints; if neither is set, only one at the end.
 struct CheckpointInterval {
   std::uint64_t steps = 0;
   double seconds = 0;
 };
 
-/// `100` (steps), `30s`, `10m`, `1.5h`. Throws InputError.
+/// Parses `100` (steps), `30s`, `10m`, `1.5h`. Throws InputError.
 [[nodiscard]] CheckpointInterval parse_checkpoint_interval(std::string_view text);
 
 struct CheckpointOptions {
   std::filesystem::path directory;
   CheckpointInterval every;
-  std::size_t keep = 3;  ///< checkpoints that stay; 1 or more
-  /// Seconds that another run in the same directory is waited for; where it is not given, see FolderLock.
+  std::size_t keep = 3;  ///< checkpoints to keep, at least 1
+  /// Seconds to wait for another run in the same directory; the default is in FolderLock.
   std::optional<double> patience = {};
-  /// A save starts at the step it is due after; the training waits for an earlier save that still runs. For trainings
-  /// that depend on which steps are saved.
+  /// A save starts exactly at the step when it is due; the training waits for an earlier save that still runs. For
+  /// trainings whose results depend on which steps are saved.
   bool on_time = false;
 };
 
@@ -47,47 +47,48 @@ struct CheckpointOptions {
 ///     …
 ///     checkpointer.finish();
 ///
-/// `save` copies this rank's share of the states in memory (see Snapshot); a thread of its own writes the copy. Each
-/// rank reports in the control blocks of the following steps when its part is on disk. After the last part, rank 0's
-/// thread writes the manifest and renames the folder: from then on the checkpoint exists. So saving costs the training
-/// a copy, and no message. One checkpoint is written at a time. If the next is due earlier, it is taken when the first
-/// is written; with `on_time` the training waits for the first.
+/// `save` copies this rank's share of the states in memory (see Snapshot); a separate thread writes the copy. Each rank
+/// reports in the control blocks of the following steps when its part is on disk. After the last part, rank 0's thread
+/// writes the manifest and renames the folder: from then on the checkpoint exists. Saving therefore costs the training
+/// one copy, and no message. Only one checkpoint is written at a time. If the next one is due earlier, it is taken when
+/// the first is written; with `on_time` the training waits for the first.
 ///
-/// If a part cannot be written, a warning is printed and the checkpoint is dropped; earlier ones stay, and the next is
-/// tried. If the disk is full, the oldest checkpoint is removed, as long as a newer whole one stays, and the parts are
-/// written once more; from then on fewer are kept.
+/// If a part cannot be written, a warning is printed and the checkpoint is dropped; earlier ones stay, and the next one
+/// is attempted. If the disk is full, the oldest checkpoint is removed, provided that a newer complete one stays, and
+/// the parts are written again; from then on fewer checkpoints are kept.
 class Checkpointer {
  public:
-  /// Makes the directory, keeps it for this run (FolderLock), and sees by a token that all ranks look at the same one
-  /// and that it takes what they write. Removes what earlier runs left half-written. Collective; throws InputError,
+  /// Makes the directory, locks it for this run (FolderLock), and checks with a token that all ranks see the same
+  /// directory and can write to it. Removes partly written checkpoints of earlier runs. Collective; throws InputError,
   /// agreed.
   /// @param sink  rank 0's; outlives this object
   Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink);
 
-  /// What is saved, and what device changes it; the tensors outlive this object. Collective; once, before the first
-  /// save.
+  /// Sets the states to save and the device that changes them. The tensors must outlive this object. Collective; call
+  /// it once, before the first save.
   void bind(std::span<const State> states, const ComputeDevice& device = ComputeDevice::processor());
 
   /// The flags that this rank raises in the next step. Not collective; cheap.
   [[nodiscard]] StepFlags flags() const;
-  /// Takes the flags that all ranks raised in `step`. True, on all ranks, if the training must be saved now.
-  /// Collective: all ranks call it after the same step; it sends nothing unless a part could not be written, or is
+  /// Takes the flags that all ranks raised in `step`. Returns true, on all ranks, if the training must be saved now.
+  /// Collective: all ranks call it after the same step. Sends nothing, except if a part could not be written or must be
   /// waited for.
   [[nodiscard]] bool after_step(const StepFlags& total, std::uint64_t step);
-  /// Saves the training as it is. Rank 0's manifest counts, and its ranks and parts are filled in here. Call it only
-  /// after after_step returned true: not during another save.
+  /// Saves the current state of the training. Rank 0's manifest is used; its ranks and parts are filled in here. Call
+  /// it only after after_step returned true: not during another save.
   void save(CheckpointManifest manifest);
-  /// Saves the training as it is, for the last time; first waits for a save that still runs. Collective.
+  /// Saves the current state for the last time; first waits for a running save. Collective.
   void save_last(CheckpointManifest manifest);
-  /// Waits until all that was saved is on disk, or has failed. Collective. True where the last save is there.
+  /// Waits until all saves are on disk or have failed. Collective. Returns true if the last save succeeded.
   bool finish();
-  /// After the last finish: another run may have the directory. Not collective; nothing is saved from here on.
+  /// Unlocks the directory for other runs. Call it after the last `finish`; nothing can be saved afterwards. Not
+  /// collective.
   void release() noexcept { lock_.reset(); }
 
   [[nodiscard]] const CheckpointOptions& options() const noexcept { return options_; }
-  /// Seconds that training has waited for saving so far.
+  /// Seconds that the training has waited for saves so far.
   [[nodiscard]] double exposed_seconds() const noexcept { return exposed_seconds_; }
-  /// Seconds from a save to its end, of the slowest so far; on rank 0, otherwise 0.
+  /// Duration in seconds of the slowest save so far, from its start to its end; 0 on ranks other than 0.
   [[nodiscard]] double slowest_seconds() const noexcept { return slowest_seconds_; }
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }  ///< checkpoints; on rank 0
 
@@ -110,18 +111,18 @@ class Checkpointer {
   std::optional<Snapshot> snapshot_;
   std::vector<State> counters_;
   std::vector<std::string> averaged_;  ///< names
-  CheckpointManifest manifest_;        ///< of the one under way, or the last
+  CheckpointManifest manifest_;        ///< of the running save, or of the last one
   struct {
     std::uint64_t step = 0;
     double saved = 0;       ///< when
-  } publication_;           ///< the one that rank 0's thread publishes, or published last
-  bool under_way_ = false;  ///< on some rank a part is being written; the same on all
+  } publication_;           ///< checkpoint that rank 0's thread publishes, or published last
+  bool under_way_ = false;  ///< some rank is writing a part; the same on all ranks
   bool due_ = false;        ///< the same on all ranks
-  bool failed_ = false;     ///< the last save did
+  bool failed_ = false;     ///< the last save failed
   double last_save_ = 0;
   double exposed_seconds_ = 0, slowest_seconds_ = 0;
   std::uint64_t written_ = 0;
-  std::unique_ptr<CheckpointWriter> writer_;  ///< after what it reads
+  std::unique_ptr<CheckpointWriter> writer_;  ///< declared after the members that it reads
 };
 
 }  // namespace ronda

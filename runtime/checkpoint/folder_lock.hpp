@@ -9,26 +9,26 @@
 
 namespace ronda {
 
-/// Keeps a folder of checkpoints for one run, as long as this object lives: two at a time would remove each other's
-/// checkpoints in the making. For rank 0.
+/// Locks a folder of checkpoints for one run, for the lifetime of this object: two runs at a time would remove each
+/// other's unfinished checkpoints. For rank 0.
 class FolderLock {
  public:
-  /// Waits for a holder that may be about to end, or to be given up by the file server: ten seconds for one on this
-  /// host, a hundred for one on another; or `patience` seconds. `tell` hears of it.
-  /// Throws InputError, with the holder's host, process and job, where it is still there then.
+  /// Waits for another holder, which may be about to end, or whose lock the file server may be about to release: ten
+  /// seconds for one on this host, a hundred for one on another; or `patience` seconds. Calls `tell` to report the
+  /// wait. Throws InputError, with the holder's host, process and job, if the folder is still locked then.
   FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
              const std::function<void(const std::string&)>& tell);
 
-  /// Takes the lock again where the folder was removed, and is made anew. Throws InputError where another run has it
-  /// now, or it cannot be made; the next call tries again.
+  /// Locks the folder again if it was removed and made anew. Throws InputError if another run holds the lock now, or it
+  /// cannot be made; the next call tries again.
   void renew();
 
-  /// The longest that the constructor takes, in seconds.
+  /// Longest time that the constructor waits without `patience`, in seconds.
   static constexpr double longest = 100;
 
  private:
   std::filesystem::path folder_;
-  std::optional<FileLock> lock_;  ///< nothing: another run has it since
+  std::optional<FileLock> lock_;  ///< nullopt: another run has locked it since
 };
 
 }  // namespace ronda

@@ -7,10 +7,10 @@
 
 namespace ronda {
 
-/// What a whole checkpoint holds of the model: parameters and what layers keep, sorted by name. Of what each rank has
-/// changed by its own samples, the means over the ranks, as before they evaluate. Of a training with an average of the
-/// parameters, that average, as what `save` writes. Throws InputError.
-/// @param all  what the optimizer keeps too, and the parameters as well as their average, `NAME.ema`
+/// Reads the model from a complete checkpoint: parameters and layer states, sorted by name. Layer states that differ
+/// between ranks are averaged over the ranks, as before an evaluation. If the training keeps an average of the
+/// parameters, returns that average, as `save` writes. Throws InputError.
+/// @param all  also return the optimizer states, and both the parameters and their average, `NAME.ema`
 [[nodiscard]] std::vector<NamedTensor> model_in(const std::filesystem::path& checkpoint,
                                                 const CheckpointManifest& manifest, bool all);
 

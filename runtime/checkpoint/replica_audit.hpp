@@ -14,50 +14,52 @@
 
 namespace ronda {
 
-/// What becomes of a training whose replicas differ.
+/// Action if the replicas differ.
 enum class OnDivergence : std::uint8_t {
-  stop,      ///< it fails, and says which rank erred
-  rollback,  ///< all ranks go back to the last audited copy, and on from there
+  stop,      ///< the training fails, and reports the rank that erred
+  rollback,  ///< all ranks restore the last audited copy, and continue from it
 };
-/// stop, rollback. Throws InputError that lists them.
+/// Parses stop or rollback. Throws an InputError that lists them.
 [[nodiscard]] OnDivergence parse_on_divergence(std::string_view name);
 [[nodiscard]] std::string_view name_of(OnDivergence choice) noexcept;
 
-/// Replicas get the same updates, and so stay one model, to the bit; unless memory or a processor errs. This compares
-/// them: each rank hashes its states (a device hashes its own), and one reduction of 16 bytes tells whether all hashes
-/// are equal. From an audit that finds them equal a copy is kept.
+/// Replicas get the same updates, and so stay one model, to the bit, unless memory or a processor errs. The audit
+/// compares them: each rank hashes its states (a device hashes its own), and one reduction of 16 bytes checks that all
+/// hashes are equal. If so, a copy of the states is kept.
 ///
-/// Where they differ, most ranks are right. Where there is no most, as with two ranks, the steps since the copy are
-/// computed once more: whose states are farther from what comes out has erred. All ranks are off a little, because a
-/// wrong parameter leaks into everybody's gradients within a step; so nothing less than going back is a repair.
+/// If they differ, the majority of ranks is right. Without a majority, as with two ranks, the steps since the copy are
+/// computed again: the ranks whose states are farther from the result have erred. All ranks are slightly wrong, because
+/// a wrong parameter affects the gradients of all ranks within a step; therefore only a rollback repairs them.
 ///
-/// Sees what makes replicas differ: a flipped bit in parameters or optimizer states, an update that went wrong. Does
-/// not see what makes them wrong alike: a wrong gradient before the reduction.
+/// Detects errors that make replicas differ: a flipped bit in parameters or optimizer states, a failed update. Does not
+/// detect errors that affect all replicas equally: a wrong gradient before the reduction.
 class ReplicaAudit {
  public:
-  /// Takes memory for the copy, where the states lie, which `device` changes. The tensors outlive this object; states
-  /// that are not replicated are copied, but not compared. Collective.
+  /// Allocates memory for the copy, on the same device as the states; `device` changes them. The tensors must outlive
+  /// this object; states that are not replicated are copied, but not compared. Collective.
   ReplicaAudit(Communicator communicator, std::span<const State> states,
                const ComputeDevice& device = ComputeDevice::processor());
 
-  /// Compares all ranks' states. Collective; the same answer on all. Allocates nothing.
+  /// Compares all ranks' states. Collective; the same result on all. Allocates nothing.
   [[nodiscard]] bool equal();
-  /// Keeps a copy of the states, which were found equal. On a device that is work of its stream.
+  /// Keeps a copy of the states; call it after `equal` returned true. For a device's states the copy is enqueued on its
+  /// stream.
   void keep() { copy_.take(); }
 
-  /// Who erred.
+  /// The ranks that erred.
   struct Finding {
-    std::vector<int> ranks;  ///< empty: cannot be told by a majority
-    std::string state;       ///< the first that differs
-    std::string text;        ///< for people: rank, host, state
+    std::vector<int> ranks;  ///< empty: no majority
+    std::string state;       ///< the first state that differs
+    std::string text;        ///< for messages: rank, host, state
   };
-  /// After `equal` said no. Collective; the same on all ranks.
+  /// Finds the ranks that erred. Call it after `equal` returned false. Collective; the same on all ranks.
   [[nodiscard]] Finding majority();
 
-  /// All ranks: remembers the states as they are, and sets them to the copy; for the caller to compute the steps since
-  /// once more.
+  /// Call on all ranks: remembers the current states, and restores the copy, so that the caller can compute the steps
+  /// since then again.
   void go_back();
-  /// After that, who was farther from what came out. Collective; the same on all ranks.
+  /// Call it after these steps: finds the ranks whose remembered states are farther from the result. Collective; the
+  /// same on all ranks.
   [[nodiscard]] Finding judge();
 
   [[nodiscard]] std::size_t bytes() const noexcept { return copy_.bytes(); }
@@ -68,11 +70,11 @@ class ReplicaAudit {
 
   Communicator communicator_;
   ComputeDevice device_;
-  std::vector<State> states_;                ///< the replicated ones: those of the device, then those of the host
-  std::size_t over_there_;                   ///< how many are the device's
-  std::unique_ptr<DeviceHash> device_hash_;  ///< of these; null where there are none
+  std::vector<State> states_;                ///< replicated states: first the device's, then the host's
+  std::size_t over_there_;                   ///< number of states on the device
+  std::unique_ptr<DeviceHash> device_hash_;  ///< of these states; null if there are none
   std::vector<std::uint64_t> hashes_;        ///< by state
-  Buffer words_;  ///< a hash of all, and its complement: their minima tell of the maximum too
+  Buffer words_;  ///< a hash of all states, and its complement: the two minima give minimum and maximum
   std::unique_ptr<Collective> minimum_;
   StateCopy copy_;
   std::optional<StateCopy> suspects_;

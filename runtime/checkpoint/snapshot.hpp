@@ -11,31 +11,31 @@
 
 namespace ronda {
 
-/// Whole numbers, alike on all ranks that have them: they go into the manifest, and are no part of any share.
+/// True for an integer state, equal on all ranks that have it; it is stored in the manifest and in no share.
 [[nodiscard]] bool is_counter(const State& state) noexcept;
 
-/// What `rank` of `ranks` writes: its own of everything that is per rank, all that is shown as sharded, which is whole
-/// on this rank alone (DividedStates), and of what all have alike a share, so that the shares have about as many bytes
-/// (the largest first, each to the rank that has least). The same states on every rank, but for those that are sharded,
-/// give shares that together have each state once. Throws LogicError for states that cannot be written: of another type
-/// than float32 (counters apart), two of one name.
+/// Returns the states that `rank` of `ranks` writes: all its per-rank states, all its sharded states, which are whole
+/// only on this rank (DividedStates), and a share of the states that are equal on all ranks, so that shares have about
+/// the same number of bytes (the largest first, each to the rank with the fewest bytes). Called with the same states on
+/// every rank, except sharded ones, the shares together contain each state once. Throws LogicError for states that
+/// cannot be written: a type other than float32 (except counters), or a duplicate name.
 [[nodiscard]] std::vector<State> share_of(std::span<const State> states, int rank, int ranks);
 
-/// A copy of some states in the host's memory, which training may change while the copy is written. Taken by one
-/// thread, then read by another.
+/// A copy of some states in host memory; training may change the states while the copy is written. Taken by one thread,
+/// then read by another.
 ///
-/// On a device the states are copied there first, in the order of its stream, and from there to pinned memory of the
-/// host by a stream of their own: the training goes on beside it, and its thread waits for nothing.
+/// A device's states are first copied on the device, in the order of its stream, and from there to pinned host memory
+/// on a separate stream: training continues meanwhile, and its thread does not wait.
 class Snapshot {
  public:
-  /// Takes the memory. The states' tensors outlive this object. Throws ResourceError.
+  /// Allocates the memory. The states' tensors must outlive this object. Throws ResourceError.
   explicit Snapshot(std::vector<State> states, const ComputeDevice& device = ComputeDevice::processor());
   Snapshot(const Snapshot&) = delete;
   ~Snapshot();
 
-  /// Copies them, as they lie in memory. Allocates nothing. Throws DeviceError.
+  /// Copies the states in their memory layout. Allocates nothing. Throws DeviceError.
   void take();
-  /// What was taken last, in file layout; waits until it is here. Throws DeviceError.
+  /// Returns the last copy in file layout; waits until it is in host memory. Throws DeviceError.
   [[nodiscard]] std::vector<NamedTensor> tensors() const;
 
   [[nodiscard]] std::span<const State> states() const noexcept { return copy_.states(); }

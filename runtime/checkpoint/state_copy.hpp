@@ -9,11 +9,11 @@
 
 namespace ronda {
 
-/// Copies of some states, each in memory like its own: of a device's states on that device. Taking them and giving them
-/// back are work of the device's stream, so nobody waits for them; states of the host itself are copied at once.
+/// Copies of some states, each on the same device as its original. Copying and restoring a device's states are enqueued
+/// on its stream, so no thread waits; host states are copied at once.
 class StateCopy {
  public:
-  /// Takes the memory. The states' tensors outlive this object. Throws ResourceError.
+  /// Allocates the memory. The states' tensors must outlive this object. Throws ResourceError.
   StateCopy(std::vector<State> states, ComputeDevice device);
 
   /// Allocates nothing.
@@ -31,20 +31,20 @@ class StateCopy {
   Buffer over_there_, here_;
 };
 
-/// States as the host can read and write them: those that are its own themselves, and pinned memory for those of a
-/// device, which are brought here and back by the device's stream.
+/// States in memory that the host can read and write: the host's own states, and pinned memory for a device's states,
+/// which the device's stream copies in both directions.
 class StatesOnHost {
  public:
-  /// Takes the memory. The states' tensors outlive this object. Throws ResourceError.
+  /// Allocates the memory. The states' tensors must outlive this object. Throws ResourceError.
   StatesOnHost(std::span<const State> states, ComputeDevice device);
 
-  /// In the order of the stream; allocate nothing, wait for nothing.
+  /// Enqueue the copies to and from the host on the stream. Allocate nothing and do not wait.
   void fetch();
   void send() const;
-  /// For what was fetched or sent last.
+  /// Waits for the last `fetch` or `send`.
   void wait() const { device_.stream->synchronize(); }
 
-  /// Under the states' names, in their order.
+  /// In the order of the states, with their names.
   [[nodiscard]] std::span<const State> states() const noexcept { return here_; }
 
  private:

@@ -13,22 +13,23 @@ namespace ronda {
 class Descriptor;
 class Place;
 
-/// The disk is full, or the user's share of it.
+/// The disk is full, or the user's quota is exceeded.
 class NoRoomError : public ResourceError {
  public:
   using ResourceError::ResourceError;
 };
-/// Whether `error`, an errno value, means that.
+/// Whether the errno value `error` means that the disk or the quota is full.
 [[nodiscard]] bool is_no_room(int error) noexcept;
 
-/// A file that appears whole or not at all: written next to its place as FILE.part.TOKEN, synchronised, renamed by
-/// `commit`; without a commit the part is removed and what was there before stays. A place that is no regular file (a
-/// pipe, /dev/null) is written directly.
+/// A file that appears complete or not at all: written to FILE.part.TOKEN in the same folder, then synchronised and
+/// renamed by `commit`. Without a commit the part is removed, and an existing file is unchanged. A pipe or device
+/// (/dev/null) is written directly.
 ///
-/// In folders that others write to as well: the part's name cannot be foretold, and nothing that is there already is
-/// opened. A link of one's own, or of root's, is followed, and stays a link; another user's never is, unless it is a
-/// folder on the way that only its owner's folder could lead through. A file that is replaced keeps its mode; another
-/// user's is never replaced by a wider one, and a new one is as wide as the umask lets it be.
+/// Safe in folders that other users can write to: the name of the part is random, and the part is never an existing
+/// file. Symbolic links of this user or root are followed, and stay links. Another user's link is refused, except where
+/// the link is a folder of the path and lies in a folder that is not writable for all users. A replaced file keeps its
+/// mode if this user owns it; otherwise the new file gets no more permissions than the old one. A new file's mode
+/// follows the umask.
 class AtomicFile {
  public:
   /// Throws InputError if the file cannot be created, or its path has another user's link; NoRoomError.
@@ -47,15 +48,15 @@ class AtomicFile {
 
   std::unique_ptr<const Place> place_;
   std::unique_ptr<Descriptor> file_;
-  std::string part_;  ///< its name in the place's folder; empty where there is none
+  std::string part_;  ///< name of the part in the folder; empty: no part exists
 };
 
 /// Throws InputError if `path` could not be created now, so that a program fails before hours of work. Writes nothing,
-/// and opens no pipe: its reader would see the end of the data.
+/// and does not open pipes, as closing one would end the reader's data.
 void check_creatable(const std::filesystem::path& path);
 
-/// Makes what was created, renamed or removed in `folder` last: its own entries reach the disk too. A file system that
-/// cannot do it is left alone.
+/// Writes the entries of `folder` to disk, so that files created, renamed or removed there persist. Does nothing on
+/// file systems that do not support it.
 void synchronise_folder(const std::filesystem::path& folder);
 
 }  // namespace ronda

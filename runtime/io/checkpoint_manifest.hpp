@@ -13,66 +13,67 @@ namespace ronda {
 
 /// One rank's file of a checkpoint.
 struct CheckpointPart {
-  std::string file;  ///< its name, in the checkpoint's folder
+  std::string file;  ///< name in the checkpoint's folder
   FileSum sum;
-  std::vector<std::string> tensors;   ///< that all ranks have alike; each is in one part
-  std::vector<std::string> per_rank;  ///< that are this rank's own
+  std::vector<std::string> tensors;   ///< tensors that are equal on all ranks; each is in one part
+  std::vector<std::string> per_rank;  ///< tensors that differ per rank
 
   bool operator==(const CheckpointPart&) const = default;
 };
 
-/// Everything of a checkpoint but its tensors: `manifest.json` in its folder. JSON, whose last key is a hash of all
-/// before it:
+/// Everything in a checkpoint except its tensors: `manifest.json` in its folder. JSON; the last key is a hash of all
+/// text before it:
 ///
 ///     {"format": "ronda-checkpoint", "version": 1, …, "parts": […], "hash": "…"}
 struct CheckpointManifest {
-  static constexpr int version = 1;  ///< a reader refuses others; keys may be added within a version
+  static constexpr int version = 1;  ///< readers refuse other versions; keys may be added within a version
 
   std::string application, ronda;              ///< the program that wrote it, and the library's version
   std::uint64_t step = 0;                      ///< steps done, over all epochs
   std::uint64_t epoch = 1;                     ///< the current epoch, from 1
-  std::uint64_t step_in_epoch = 0;             ///< steps done in it
-  std::vector<std::uint64_t> skipped_batches;  ///< its batches that no step took, although a step took a later one
+  std::uint64_t step_in_epoch = 0;             ///< steps done in that epoch
+  std::vector<std::uint64_t> skipped_batches;  ///< skipped batches of that epoch, before its last used batch
   std::uint64_t updates = 0;                   ///< steps that changed the parameters
-  std::uint64_t samples = 0;                   ///< of all steps, over all ranks
-  double train_seconds = 0;                    ///< of all steps
-  double last_loss = 0;                        ///< of the last step with samples that count; NaN: none had any
+  std::uint64_t samples = 0;                   ///< samples of all steps, over all ranks
+  double train_seconds = 0;                    ///< time of all steps
+  double last_loss = 0;                        ///< loss of the last step with samples that count; NaN: no such step
   bool audited = false;                        ///< all replicas were verified to be equal at this step
-  std::map<std::string, std::vector<std::int64_t>> counters;  ///< states that are whole numbers, the same on all ranks
-  std::vector<std::string> averaged;  ///< states of which each rank has its own, and all take the mean to evaluate
-  int ranks = 1, hosts = 1;           ///< that wrote it
-  std::map<std::string, std::string> options;             ///< on which the training depends, by the options' names
-  std::map<std::string, std::string> environment;         ///< what the plan was made for
-  std::map<std::string, std::string, std::less<>> picks;  ///< what was chosen by timing
-  std::vector<std::string> plan;                          ///< what came of it, a line each
-  EpochReport current;                                    ///< the current epoch: sums, not means, in train_*
-  double weight = 0;                                      ///< the samples' weights that these sums are over
-  std::vector<EpochReport> history;                       ///< epochs that are over
-  std::vector<CheckpointPart> parts;                      ///< by rank
-  std::map<std::string, std::vector<double>> hooks;       ///< what hooks need to go on, by their names; finite
-  Metric metric;                                          ///< that the epochs' reports hold
-  std::map<std::string, std::string> metadata;            ///< what the program says of its model
+  std::map<std::string, std::vector<std::int64_t>> counters;  ///< integer states, the same on all ranks
+  std::vector<std::string> averaged;                          ///< names of states with Scope::averaged
+  int ranks = 1, hosts = 1;                                   ///< ranks and hosts that wrote it
+  std::map<std::string, std::string> options;                 ///< options that the training depends on, by name
+  std::map<std::string, std::string> environment;             ///< environment that the plan was made for
+  std::map<std::string, std::string, std::less<>> picks;      ///< algorithms chosen by timing
+  std::vector<std::string> plan;                              ///< resulting plan, one line per element
+  EpochReport current;                               ///< report of the current epoch; train_* are sums, not means
+  double weight = 0;                                 ///< sum of the samples' weights in these sums
+  std::vector<EpochReport> history;                  ///< reports of the completed epochs
+  std::vector<CheckpointPart> parts;                 ///< one per rank
+  std::map<std::string, std::vector<double>> hooks;  ///< data that hooks need to resume, by hook; all finite
+  Metric metric;                                     ///< metric in the epochs' reports
+  std::map<std::string, std::string> metadata;       ///< description of the model, from the program
 };
 
-/// A manifest that is whole, but of another version.
+/// The manifest is intact, but has another version.
 class ManifestVersionError : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// Throws InputError where the file is missing, damaged or no manifest; ManifestVersionError.
+/// Throws InputError if the file is missing, damaged or not a manifest; ManifestVersionError.
 [[nodiscard]] CheckpointManifest read_manifest(const std::filesystem::path& path);
-/// The same from what `manifest_text` gave; `path` is for errors.
+/// Parses the result of `manifest_text`; `path` is for error messages. Throws the same errors.
 [[nodiscard]] CheckpointManifest parse_manifest(const std::string& text, const std::filesystem::path& path);
 [[nodiscard]] std::string manifest_text(const CheckpointManifest& manifest);
-/// Whole or not at all. Throws InputError where the file cannot be created, ResourceError where it cannot be written.
+/// Writes the complete file or nothing. Throws InputError if it cannot be created, ResourceError if it cannot be
+/// written.
 void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest);
 
-/// The same for what a rank leaves beside its part until the manifest is written.
+/// The same for the description of a part, which each rank stores next to its part until the manifest is written.
 [[nodiscard]] CheckpointPart read_part(const std::filesystem::path& path);
 void write_part(const std::filesystem::path& path, const CheckpointPart& part);
 
-/// For people and programs: the manifest without its plan, as JSON, with the checkpoint's place.
+/// A summary for users and scripts: the manifest without its plan, as JSON, with the path of the checkpoint.
 [[nodiscard]] std::string manifest_summary(const CheckpointManifest& manifest, const std::filesystem::path& folder);
 
 }  // namespace ronda

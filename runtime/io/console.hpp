@@ -22,23 +22,24 @@ struct LogInterval {
 struct ConsoleOptions {
   Verbosity verbosity = Verbosity::normal;
   LogInterval log_every = {};      ///< lines within an epoch, without a bar
-  int bar_width = 0;               ///< columns of the terminal that messages go to (see terminal_width); 0: no bar
-  bool table_on_terminal = false;  ///< whether the table goes to a terminal, which it then shares with the bar
+  int bar_width = 0;               ///< columns of the terminal for messages (see terminal_width); 0: no bar
+  bool table_on_terminal = false;  ///< whether the table goes to the same terminal as the bar
 };
 
 /// Prints the progress of a training: a table with a line per epoch, and, on a terminal, a bar for the current epoch;
-/// elsewhere lines with the same numbers (ConsoleOptions::log_every). The time left is that of the whole training
-/// without its tests, estimated from the steps so far. Quiet: only warnings. Verbose: details too, and where a step's
-/// time went. For one rank of a job.
+/// elsewhere, lines with the same numbers (ConsoleOptions::log_every). The remaining time is that of the whole training
+/// without its tests, estimated from the steps so far. Quiet: only warnings. Verbose: also details, and how the time of
+/// a step divides. Use on one rank of a job.
 class Console final : public EventSink {
  public:
-  /// To standard output and standard error, with a bar where that is a terminal (also mpirun's).
+  /// Prints to standard output and standard error, with a bar if standard error is a terminal (also mpirun's).
   explicit Console(Verbosity verbosity = Verbosity::normal, LogInterval log_every = {});
-  /// @param table     what was asked for: standard output, as a rule
-  /// @param messages  the bar, notes and warnings: standard error, as a rule. Both outlive the console.
+  /// @param table     destination of the table, usually standard output
+  /// @param messages  destination of the bar, notes and warnings, usually standard error. Both must outlive the
+  ///                  console.
   Console(std::ostream& table, std::ostream& messages, ConsoleOptions options)
       : table_(table), messages_(messages), options_(options) {}
-  /// Takes the bar away.
+  /// Erases the bar.
   ~Console() override;
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;

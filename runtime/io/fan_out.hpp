@@ -6,7 +6,7 @@
 
 namespace ronda {
 
-/// Passes every event on to several sinks, in the order in which they were added. They outlive it.
+/// Forwards every event to several sinks, in the order in which they were added. They must outlive it.
 class FanOut final : public EventSink {
  public:
   void add(EventSink& sink) { sinks_.push_back(&sink); }

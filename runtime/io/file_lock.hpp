@@ -9,29 +9,28 @@ namespace ronda {
 
 class Descriptor;
 
-/// A file that one holder at a time has locked. The system gives the lock back when the holder's process ends, however
-/// it ends; a file server does so for a host that is gone, within a minute or two. The file itself stays.
+/// An exclusive lock on a file. The system releases the lock when the holder's process ends, for any reason; a file
+/// server releases it within a minute or two after a host fails. The file itself is not removed.
 class FileLock {
  public:
   enum class Outcome : std::uint8_t {
     taken,
-    busy,    ///< another holder has it
-    unknown  ///< this file system has no locks
+    busy,    ///< another holder has the lock
+    unknown  ///< this file system does not support locks
   };
 
-  /// Opens the file, and makes it where there is none. Throws InputError where that cannot be, or a stranger's link or
-  /// file is there.
+  /// Opens or creates the file. Throws InputError if that fails, or if it is another user's link or file.
   explicit FileLock(std::filesystem::path path);
-  /// Gives the lock back.
+  /// Releases the lock.
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  /// Tries once, without waiting. Where it is taken the file says who has it.
+  /// Tries once to take the lock, without waiting. If taken, writes `holder` to the file.
   Outcome take(std::string_view holder);
-  /// Whether the file is still where it was opened: somebody may have removed it, and made another.
+  /// Whether the path still leads to the opened file. False if the file was removed or replaced.
   [[nodiscard]] bool in_place() const;
-  /// What the holder wrote; empty where that cannot be read.
+  /// The text that the holder wrote; empty if it cannot be read.
   [[nodiscard]] std::string holder() const;
 
  private:

@@ -7,30 +7,30 @@
 
 namespace ronda {
 
-/// A plan as a file: everything that was chosen, and where it holds. JSON:
+/// A plan as a file: all choices, and the environment that they are valid for. JSON:
 ///
 ///     {"format": "ronda-plan", "version": 1, "environment": {…}, "picks": {…}, "entries": […], "hash": "…"}
 struct PlanFile {
-  static constexpr int version = 1;  ///< a reader refuses others: a plan is cheap to make anew
+  static constexpr int version = 1;  ///< readers refuse other versions: a new plan is cheap
 
   std::map<std::string, std::string>
-      environment;                           ///< processor, library versions, ranks, threads: what timings depend on
-  std::map<std::string, std::string> picks;  ///< question to the name of the candidate that won
-  std::vector<std::string> entries;          ///< the plan in words, a line each
-  std::string hash;                          ///< of the plan that came out, 16 hexadecimal digits
+      environment;                           ///< processor, library versions, ranks, threads: all that affects timings
+  std::map<std::string, std::string> picks;  ///< question to name of the chosen candidate
+  std::vector<std::string> entries;          ///< the plan as text, one line per element
+  std::string hash;                          ///< hash of the resulting plan, 16 hexadecimal digits
 
   bool operator==(const PlanFile&) const = default;
 };
 
-/// Throws InputError that names the file and the place where it is no plan of this version.
+/// Throws InputError with file and position if it is not a plan of this version.
 [[nodiscard]] PlanFile read_plan(const std::filesystem::path& path);
 
-/// Whole or not at all. Throws InputError where the file cannot be created, ResourceError where it cannot be written.
+/// Writes the complete file or nothing. Throws InputError if it cannot be created, ResourceError if it cannot be
+/// written.
 void write_plan(const std::filesystem::path& path, const PlanFile& plan);
 
-/// Where plans are kept for the user's next runs: $RONDA_CACHE_DIR, else $XDG_CACHE_HOME/ronda, else
-/// $HOME/.cache/ronda; made where it is missing. Nothing where there is no such place to write to: then every run
-/// chooses anew.
+/// The folder of plans for later runs of the user: $RONDA_CACHE_DIR, else $XDG_CACHE_HOME/ronda, else
+/// $HOME/.cache/ronda; created if missing. nullopt if none is writable: every run then makes a new plan.
 [[nodiscard]] std::optional<std::filesystem::path> cache_directory();
 
 }  // namespace ronda

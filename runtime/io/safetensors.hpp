@@ -13,14 +13,14 @@
 
 namespace ronda {
 
-/// A tensor of a file, row-major: float32, or whole numbers. Two of the three lists of numbers are empty.
+/// A tensor of a file, row-major. All but one of the lists of numbers are empty.
 struct NamedTensor {
   std::string name;
   Shape shape;
   std::vector<float> values = {};           ///< shape.count()
-  std::vector<std::int64_t> integers = {};  ///< of an int64 tensor
-  std::vector<std::int8_t> bytes = {};      ///< of an int8 tensor, a quantised weight
-  std::vector<double> doubles = {};         ///< of a float64 tensor; such tensors are written, not read
+  std::vector<std::int64_t> integers = {};  ///< values of an int64 tensor
+  std::vector<std::int8_t> bytes = {};      ///< values of an int8 tensor, a quantised weight
+  std::vector<double> doubles = {};         ///< values of a float64 tensor; only for writing
 
   [[nodiscard]] DType dtype() const noexcept {
     return !bytes.empty()      ? DType::int8
@@ -37,27 +37,26 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  ///< the header's `__metadata__`
 };
 
-/// A safetensors file that is read tensor by tensor: names and shapes are known before any value takes memory, so who
-/// reads compares them first with what is wanted. Headers of up to 16 MiB are read, which is room for a hundred
-/// thousand tensors' names.
+/// Reads a safetensors file tensor by tensor. Names and shapes are available before any values take memory, so that
+/// callers can check them first. Headers may have up to 16 MiB, enough for a hundred thousand tensors.
 class SafetensorsFile {
  public:
-  /// What the header says of a tensor.
+  /// The header's entry of a tensor.
   struct Entry {
     std::string name;
     Shape shape;
     DType dtype = DType::float32;      ///< or int64, int8
-    std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header on
+    std::uint64_t begin = 0, end = 0;  ///< range of its bytes, counted from the end of the header
   };
 
-  /// Throws InputError that names file, tensor, and what is wrong: nothing of a damaged file is accepted, nor any type
-  /// but F32, I64 and I8. The header and the file's size are checked here, all of them.
+  /// Reads and checks the header and the file's size. Throws InputError with file, tensor and error if the file is
+  /// damaged, or has types other than F32, I64 and I8.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }  ///< in the order of their bytes
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
-  /// The values of one of the entries; shape.count(). Throws InputError where they cannot be read, or are of another
-  /// type.
+  /// The values of one of the entries, `entry.shape.count()` numbers. Throws InputError if they cannot be read, or have
+  /// another type.
   [[nodiscard]] std::vector<float> read(const Entry& entry) { return read_as<float>(entry); }
   [[nodiscard]] std::vector<std::int64_t> read_integers(const Entry& entry) { return read_as<std::int64_t>(entry); }
   [[nodiscard]] std::vector<std::int8_t> read_int8(const Entry& entry) { return read_as<std::int8_t>(entry); }
@@ -75,11 +74,11 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// All of a file at once, for those who know that they want all of it. Throws as SafetensorsFile.
+/// Reads a whole file at once. Throws as SafetensorsFile.
 [[nodiscard]] Safetensors read_safetensors(const std::filesystem::path& path);
 
-/// Whole or not at all. Returns the sum of the bytes that were given to the file system. Throws InputError where the
-/// file cannot be created, ResourceError where it cannot be written.
+/// Writes the complete file or nothing. Returns size and hash of the bytes written. Throws InputError if the file
+/// cannot be created, ResourceError if it cannot be written.
 FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                           const std::map<std::string, std::string>& metadata = {});
 

@@ -7,9 +7,8 @@
 
 namespace ronda {
 
-/// How fast training was. Rates and quantiles leave the first `warmup` steps out, or take all where there are fewer
-/// than
-/// 20. Uses the same memory however many steps there are.
+/// Speed of training. Rates and quantiles leave out the first `warmup` steps, unless there are fewer than 20 steps.
+/// Uses constant memory.
 class StepStatistics final : public EventSink {
  public:
   static constexpr std::uint64_t warmup = 10;
@@ -19,10 +18,10 @@ class StepStatistics final : public EventSink {
   void on_step(const StepReport& report) override;
 
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
-  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }  ///< of all steps, over all ranks
-  [[nodiscard]] double seconds() const noexcept { return seconds_; }         ///< of all steps
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }  ///< total over all ranks
+  [[nodiscard]] double seconds() const noexcept { return seconds_; }         ///< total step time
   [[nodiscard]] const StepTimes& times() const noexcept { return times_; }   ///< sums over all steps
-  /// Over all ranks; 0 before the first step.
+  /// Rate over all ranks; 0 before the first step.
   [[nodiscard]] double samples_per_second() const noexcept;
   /// The step time that the given share of steps does not exceed (0.5: the median), within 0.4 %; 0 before the first
   /// step.
@@ -34,7 +33,7 @@ class StepStatistics final : public EventSink {
   std::uint64_t steps_ = 0, samples_ = 0, warmup_samples_ = 0;
   double seconds_ = 0, warmup_seconds_ = 0;
   StepTimes times_;
-  std::vector<std::uint32_t> histogram_;  ///< of the steps after the warm-up, by the logarithm of their time
+  std::vector<std::uint32_t> histogram_;  ///< number of steps after the warm-up, by the logarithm of their time
   std::array<std::size_t, warmup> warmup_buckets_{};
 };
 

@@ -15,18 +15,17 @@ namespace ronda {
 
 class Descriptor;
 
-/// `--tensorboard`: scalars for TensorBoard, in a file of its own for each run, `DIR/events.out.tfevents.…`. After each
-/// step `train/loss`, `train/accuracy` (or whatever the loss measures), `learning_rate` and `samples_per_second`; after
-/// each epoch `epoch/loss` and `epoch/accuracy` of training, and `test/…` or `validation/…` where there was a test,
-/// also of the metrics that are numbers. A run that goes on from a checkpoint tells TensorBoard to forget the steps
-/// after it.
+/// `--tensorboard`: scalars for TensorBoard, in one file per run, `DIR/events.out.tfevents.…`. After each step
+/// `train/loss`, `train/accuracy` (or the loss's metric), `learning_rate` and `samples_per_second`; after each epoch
+/// `epoch/loss` and `epoch/accuracy` of training, and after a test `test/…` or `validation/…`, also for further metrics
+/// that are single numbers. A run that resumes from a checkpoint makes TensorBoard discard the steps after it.
 ///
 /// The format: records with masked CRC-32C (TensorFlow, "TFRecord and tf.train.Example"), each an Event of
-/// tensorflow/core/util/event.proto. Records go to a buffer of fixed size, and the buffer to the file at least each
-/// second, each epoch, and before a checkpoint is taken.
+/// tensorflow/core/util/event.proto. Records are collected in a buffer of fixed size, which is written to the file at
+/// least each second, each epoch, and before each checkpoint.
 class TensorBoardFile final : public EventSink {
  public:
-  /// Makes the folder where it is missing. Throws InputError where folder or file cannot be created.
+  /// Creates the folder if it is missing. Throws InputError if folder or file cannot be created.
   explicit TensorBoardFile(const std::filesystem::path& folder);
   ~TensorBoardFile() override;
   TensorBoardFile(const TensorBoardFile&) = delete;
@@ -36,14 +35,14 @@ class TensorBoardFile final : public EventSink {
   void on_step(const StepReport& report) override;
   void on_checkpoint(std::uint64_t) override { flush(); }
   void on_epoch(const EpochReport& report) override;
-  /// Throws ResourceError where the disk does not take it.
+  /// Writes the buffer to the file. Throws ResourceError if the disk refuses it.
   void flush();
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
   struct Tags {
-    std::string train, epoch, test, validation;  ///< of the metric; empty: there is none
+    std::string train, epoch, test, validation;  ///< tags of the metric; empty: no metric
   };
 
   void add_record(std::string_view event);
@@ -56,7 +55,7 @@ class TensorBoardFile final : public EventSink {
   std::unique_ptr<Descriptor> file_;
   std::array<char, std::size_t{1} << 15> buffer_;
   std::size_t used_ = 0;
-  std::string event_, values_, value_;  ///< of the event under way; their memory is kept
+  std::string event_, values_, value_;  ///< the current event; their memory is reused
   Tags tags_;
   std::uint64_t step_ = 0;
   std::chrono::steady_clock::time_point flushed_;

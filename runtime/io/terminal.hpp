@@ -2,11 +2,11 @@
 
 namespace ronda {
 
-/// Columns of the terminal that file descriptor `descriptor` (1 or 2) ends at; 0 where it ends at none, or at
-/// one that knows no escape codes (TERM is dumb, or not set).
+/// Columns of the terminal that file descriptor `descriptor` (1 or 2) writes to; 0 if it is no terminal, or one without
+/// escape codes (TERM is dumb, or not set).
 ///
-/// Under a launcher the descriptor itself says nothing: Open MPI gives its ranks a pseudo-terminal or a pipe whatever
-/// it writes to. Then what counts is where the launcher's own descriptor goes, if it runs on this host.
+/// Under a launcher the descriptor of the launcher is examined, if it runs on this host: Open MPI gives its ranks a
+/// pseudo-terminal or a pipe, wherever its own output goes.
 [[nodiscard]] int terminal_width(int descriptor);
 
 }  // namespace ronda

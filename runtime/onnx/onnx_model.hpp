@@ -11,33 +11,33 @@
 
 namespace ronda {
 
-/// What an operator of ONNX is told beside its inputs: `{"axis", 1}`. Whole numbers are std::int64_t.
+/// An attribute of an ONNX operator: `{"axis", 1}`. Integers are std::int64_t.
 struct OnnxAttribute {
   std::string name;
   std::variant<std::int64_t, float, std::vector<std::int64_t>, std::string> value;
 };
 
-/// An operator, by the names of the values that it reads and gives.
+/// An operator, with the names of its input and output values.
 struct OnnxNode {
   std::string kind;                 ///< `Gemm`
-  std::vector<std::string> inputs;  ///< empty: one that is left out
+  std::vector<std::string> inputs;  ///< an empty name: input is omitted
   std::string output;               ///< also the node's name
   std::vector<OnnxAttribute> attributes;
 };
 
-/// Numbers that are in the file, row-major: somebody else's, or its own.
+/// A constant of the file, row-major. Values in a span are not owned.
 struct OnnxTensor {
   std::string name;
   Shape shape;
   std::variant<std::span<const float>, std::vector<float>, std::vector<std::int32_t>, std::vector<std::int64_t>> values;
 };
 
-/// What goes into a model, or comes out: (N, …), where N, the samples, is any number.
+/// An input or output of a model: (N, …), with any number N of samples.
 struct OnnxValue {
   std::string name;
-  Shape sample;  ///< without the N
+  Shape sample;  ///< shape of a sample, without N
   DType dtype = DType::float32;
-  std::string text;  ///< what it is, for people
+  std::string text;  ///< description for users
 };
 
 /// The content of an ONNX file, of opset 17.

@@ -13,10 +13,10 @@ namespace ronda {
 struct GraphNode;
 class OnnxExport;
 
-/// Writes the ONNX operators for one operation of a graph. Values are known by names.
+/// Writes the ONNX operators for one operation of a graph. Values are identified by name.
 ///
-/// A value has the shape that it has in the graph, but for images, float32 (N, H, W, C): these are (N, C, H, W), as
-/// ONNX's operators take them. Parameters are as in files.
+/// Values have the same shape as in the graph, except images, float32 (N, H, W, C): these become (N, C, H, W), as
+/// ONNX's operators require. Parameters have the same shape as in files.
 class OnnxWriter {
  public:
   OnnxWriter(OnnxExport& all, const GraphNode& node) : all_(all), node_(node) {}
@@ -27,22 +27,22 @@ class OnnxWriter {
   [[nodiscard]] std::size_t inputs() const noexcept;
   [[nodiscard]] const Shape& input_shape(std::size_t i = 0) const;  ///< in the graph: images are (N, H, W, C)
   [[nodiscard]] const Shape& output_shape() const;                  ///< likewise
-  /// In the order in which the layer asked for them: weight, bias.
+  /// Name of parameter i, in the order in which the layer requested them: weight, bias.
   [[nodiscard]] std::string parameter(std::size_t i = 0) const;
   [[nodiscard]] std::size_t parameters() const noexcept;
-  /// What the operation keeps and does not train, a running mean. Throws LogicError for whole numbers.
+  /// Name of state i, such as a running mean. Throws LogicError for integer states.
   [[nodiscard]] std::string state(std::size_t i = 0) const;
 
   // ---- what becomes of it -------------------------------------------------------------------------------------------
 
-  /// An operator of opset 17 that gives one value; returns the value's name. An input with an empty name is left out.
+  /// Adds an operator of opset 17 with one output; returns the output's name. An input with an empty name is omitted.
   std::string apply(std::string_view kind, std::vector<std::string> inputs, std::vector<OnnxAttribute> attributes = {});
-  /// Numbers that are no parameter.
+  /// Adds a constant, and returns its name.
   std::string constant(std::vector<float> values, const Shape& shape);
   std::string constant(std::vector<std::int32_t> values, const Shape& shape);
-  std::string constant(std::vector<std::int64_t> values);  ///< a list, as of axes and shapes
+  std::string constant(std::vector<std::int64_t> values);  ///< a list, such as axes or a shape
   std::string scalar(float value) { return constant(std::vector<float>{value}, {}); }
-  /// Axes in another order.
+  /// Permutes axes.
   std::string transposed(const std::string& value, std::vector<std::int64_t> axes) {
     return apply("Transpose", {value}, {{"perm", std::move(axes)}});
   }
@@ -55,7 +55,7 @@ class OnnxWriter {
   const GraphNode& node_;
 };
 
-/// A CustomOperation that derives from this one too can be exported.
+/// A CustomOperation that also derives from this class can be exported.
 ///
 ///     class Loops final : public CustomOperation, public OnnxTranslation {
 ///       std::string to_onnx(OnnxWriter& onnx) const override {
@@ -63,7 +63,7 @@ class OnnxWriter {
 ///       }
 class OnnxTranslation {
  public:
-  /// Writes the operation, as it is in evaluation, and returns the name of the value that it gives.
+  /// Writes the operation in evaluation mode, and returns the name of its output.
   virtual std::string to_onnx(OnnxWriter& onnx) const = 0;
 
  protected:

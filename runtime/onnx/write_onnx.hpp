@@ -10,29 +10,29 @@
 namespace ronda {
 
 struct OnnxOptions {
-  std::string name = "model";                           ///< of the graph
-  std::map<std::string, std::string> metadata = {};     ///< texts of the program's choice, kept in the file
-  std::map<std::string, std::string> value_texts = {};  ///< what inputs, and `output`, are, for people
+  std::string name = "model";                           ///< name of the graph
+  std::map<std::string, std::string> metadata = {};     ///< any texts to store in the file
+  std::map<std::string, std::string> value_texts = {};  ///< descriptions of inputs and `output`, for users
 };
 
-/// Writes a model, as it is in evaluation, as an ONNX file of opset 17: inputs have the names of the graph's fields,
-/// the output is `output`, and the first axis of each, `N`, is any number of samples, whatever the graph was built for.
-/// Images, float32 (N, H, W, C), are (N, C, H, W) there, as ONNX's and PyTorch's are. Parameters keep names and shapes.
-/// The file is checked by ONNX's library before it is written, and is written whole or not at all.
+/// Writes a model in evaluation mode as an ONNX file of opset 17. Inputs have the names of the graph's fields, the
+/// output is `output`, and the first axis of each, `N`, is any number of samples, independent of the graph. Images,
+/// float32 (N, H, W, C), become (N, C, H, W), as usual in ONNX and PyTorch. Parameters keep names and shapes. ONNX's
+/// library checks the file before it is written, completely or not at all.
 ///
 ///     const Safetensors file = read_safetensors("mlp.safetensors");
 ///     write_onnx("mlp.onnx", build_graph(model, {&field, 1}, 1), file.tensors, "mlp.safetensors");
 ///
-/// @param tensors  parameters and what layers keep, as files of `--save` have them
-/// @param source   where they are from, for messages
+/// @param tensors  parameters and states, as in files of `--save`
+/// @param source   origin of the tensors, for messages
 ///
-/// Throws InputError, before it writes anything, where the tensors are not the graph's, where an operation has no
-/// translation (see OnnxTranslation), for a model of 2 GiB and more, which no ONNX file holds, and in a build without
-/// ONNX; ResourceError where the file cannot be written.
+/// Throws InputError, before writing anything, if the tensors do not match the graph, if an operation has no
+/// translation (see OnnxTranslation), if the model has 2 GiB or more, the limit of ONNX files, and in a build without
+/// ONNX; ResourceError if the file cannot be written.
 void write_onnx(const std::filesystem::path& file, const Graph& graph, std::span<const NamedTensor> tensors,
                 const std::filesystem::path& source, const OnnxOptions& options = {});
 
-/// The version of ONNX's library; empty: this build lacks it.
+/// The version of ONNX's library; empty in a build without it.
 [[nodiscard]] std::string onnx_library();
 
 }  // namespace ronda

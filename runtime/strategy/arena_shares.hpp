@@ -16,34 +16,34 @@
 
 namespace ronda {
 
-/// The part of an arena of `count` elements that is the rank's where the ranks share it out: as many bytes as any
-/// other's, but for a line of 16 elements (64 bytes), at which it is cut.
+/// Range of an arena of `count` elements that belongs to `rank` if the ranks share it. All shares have the same size,
+/// up to a line of 16 elements (64 bytes); cuts are at multiples of a line.
 [[nodiscard]] Range share_of_rank(std::size_t count, std::size_t rank, std::size_t ranks) noexcept;
 /// All shares, by rank.
 [[nodiscard]] std::vector<Range> shares_of_ranks(std::size_t count, std::size_t ranks);
-/// Where servers share it out, and workers have none.
+/// The same if the servers share the arena; workers' shares are empty.
 [[nodiscard]] std::vector<Range> shares_of_servers(std::size_t count, const Roles& roles);
-/// Elements of the servers' shares, in the order of their ranks.
+/// Element counts of the servers' shares, in the order of their ranks.
 /// @param shares  by rank
 [[nodiscard]] std::vector<std::size_t> sizes_of_servers(std::span<const Range> shares, const Roles& roles);
 [[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const Range> shares);
-/// Those of a float32 arena that a bucket has.
+/// Elements of a float32 arena that `bucket` covers.
 [[nodiscard]] Range elements_of(const FusionBuffer::Bucket& bucket) noexcept;
 /// `bucket 3`, for messages and plans.
 [[nodiscard]] std::string label_of_bucket(std::size_t number);
-/// These elements of a float32 arena.
+/// View of these elements of a float32 arena.
 [[nodiscard]] Tensor floats_in(const Buffer& arena, const Range& elements);
-/// Elements of all shares, by rank.
+/// Element counts of all shares, by rank.
 [[nodiscard]] std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks);
-/// Elements of the shares of each node's ranks, by node, where these lie one after the other in the arena. Throws
-/// InputError where they do not, because the ranks of a node are not numbered one after the other.
+/// Element counts of the nodes' shares, by node; the shares of a node's ranks must be adjacent in the arena. Throws
+/// InputError if they are not, because the ranks of a node are not numbered consecutively.
 /// @param nodes  by rank
 [[nodiscard]] std::vector<std::size_t> share_sizes_by_node(std::size_t count, std::span<const std::int64_t> nodes);
 
-/// Throws InputError, with the reason and the remedy, where a rank cannot update its share with the states of that
-/// alone: on GPUs, with sparse tables, with a rule that needs more than its own elements.
+/// Throws InputError, with the reason and the remedy, if a rank cannot update its share with only the states of that
+/// share: on GPUs, with sparse tables, with a rule that needs more than its own elements.
 void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device);
-/// Likewise, where a server cannot update its share with the values and states of that alone.
+/// The same for a server, which has only the values and states of its share.
 void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device);
 
 }  // namespace ronda

@@ -5,27 +5,27 @@
 
 namespace ronda {
 
-/// A step's control block in the memory of the device that computes, and the memory through which the host writes it
-/// and reads it. On the processor both are the host's.
+/// A step's control block in the memory of the computing device, and host memory through which the host writes and
+/// reads it. On the CPU both are in host memory.
 class ControlBlock {
  public:
-  /// With memory of its own on the device.
+  /// Allocates the block on the device.
   explicit ControlBlock(const ComputeDevice& device);
   /// @param there  in the device's memory; outlives this object
   ControlBlock(const ComputeDevice& device, StepControl& there);
 
-  /// A device pointer; a loss adds its sums here.
+  /// Device pointer to the block, to which a loss adds its sums.
   [[nodiscard]] StepControl* there() const noexcept { return there_; }
 
-  /// Stream-ordered: becomes `value`. Not while an earlier `write` is under way.
+  /// Sets the block to `value`, in the order of the stream. Not while an earlier `write` is in flight.
   void write(const StepControl& value);
-  /// Likewise, all zero but for `flags`.
+  /// The same with all zeros, except `flags`.
   void clear(const StepFlags& flags = {}) { write(StepControl{.flags = flags}); }
-  /// The numbers on the device. The host waits; valid until the next call.
+  /// Waits for the device and returns the block's contents; valid until the next call.
   const StepControl& read();
 
  private:
-  /// In memory that the device copies from and to by itself.
+  /// In pinned memory.
   struct HostSide {
     StepControl prepared, fetched;
   };

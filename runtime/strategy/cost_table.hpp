@@ -7,8 +7,8 @@
 
 namespace ronda {
 
-/// What a model's operations cost, a line each under a line of titles, and their sums: shape, parameters, FLOPs of a
-/// forward pass, bytes kept from forward to backward, microseconds forward and backward, and what was picked.
+/// Costs of a model's operations, one per line, with a header line and a line of sums: shape, parameters, FLOPs of a
+/// forward pass, bytes kept from forward to backward, microseconds forward and backward, and the picked primitive.
 [[nodiscard]] std::vector<std::string> cost_table(std::span<const OperationCosts> costs);
 
 }  // namespace ronda

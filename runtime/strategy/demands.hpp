@@ -7,7 +7,7 @@
 
 namespace ronda {
 
-/// What a training asks of its strategy beside steps: each strategy's `check` refuses what it cannot do.
+/// Features that a training needs from its strategy; each strategy's `check` rejects those that it does not support.
 struct Demands {
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients
@@ -20,10 +20,10 @@ struct Demands {
   bool timed_saves = false;  ///< checkpoints come by time, not by steps
 };
 
-/// Throws InputError where a training compares replicas and the strategy makes them equal.
+/// Throws InputError if a training compares replicas but the strategy makes them equal.
 /// @param why  a clause: `a rank's update is written to all others, an error in it too`
 void refuse_audits(const Demands& demands, std::string_view strategy, std::string_view why);
-/// Throws InputError where ranks take unequal shares. `remedy`: `take .shares = equal`.
+/// Throws InputError if ranks take unequal shares. `remedy`: `take .shares = equal`.
 void refuse_unequal_shares(const Demands& demands, const std::string& where, std::string_view why);
 /// Throws InputError for GPUs and half types.
 void refuse_all_but_float32_on_processors(const Demands& demands, std::string_view strategy);

@@ -13,45 +13,45 @@
 
 namespace ronda {
 
-/// The optimizer's states where each rank keeps those of its share of the arena alone. Two ranks, parameters a, b, c,
-/// of which b lies in both shares:
+/// The optimizer's states if each rank stores only those of its share of the arena. Two ranks; parameters a, b, c,
+/// where b lies in both shares:
 ///
 ///     rank 0 keeps   a  b.           and saves   a  b
 ///     rank 1 keeps       .b  c       and saves         c
 ///
-/// Most states are whole where they are. The few that the cuts go through are gathered on a rank that has much of them,
-/// one state of a parameter here and the next there. So all ranks together can save each state once, in its own layout,
-/// and a rank's memory for that is what it saves.
+/// Most states are whole on one rank. The few that a cut divides are gathered on one of the ranks that have a large
+/// part, the states of one parameter on different ranks. Together the ranks can therefore save each state once, in its
+/// own layout, and a rank needs extra memory only for the states that it gathers.
 class DividedStates {
  public:
-  /// @param optimizer  bound; outlives this object. Where it keeps all states, there is nothing divided
-  /// @param shares     elements of the arena that each rank keeps the states of, by rank; some may be empty
+  /// @param optimizer  bound; outlives this object. If it keeps all states, no state is divided
+  /// @param shares     by rank: the elements of the arena whose states the rank stores; may be empty
   DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<Range> shares);
-  /// Where each rank has some states whole and nothing of the others (a pipeline's stages).
-  /// @param pieces  as `pieces` gives them
-  /// @param saved   of these, those that this rank saves, by name: all ranks' together are each once
+  /// For ranks that each have some states whole and no part of the others (a pipeline's stages).
+  /// @param pieces  as `pieces` returns them
+  /// @param saved   names of the pieces that this rank saves: each state is saved by exactly one rank
   DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<StatePiece> pieces,
                 std::set<std::string> saved);
 
   DividedStates(const DividedStates&) = delete;
   virtual ~DividedStates() = default;
 
-  /// What this rank has of each state: the same names in the same order on all ranks.
+  /// This rank's piece of each state: the same names in the same order on all ranks.
   [[nodiscard]] virtual std::vector<StatePiece> pieces() const { return saved_ ? given_ : optimizer_.pieces(); }
-  /// The states that this rank saves: all ranks' together are each state once. They are up to date after `gather`, and
-  /// valid as long as this object. Takes the memory of those that are gathered, the first time. To be called on all
-  /// ranks. Throws ResourceError.
+  /// The states that this rank saves; each state is saved by exactly one rank. The values are up to date after
+  /// `gather`; the result is valid as long as this object. The first call allocates memory for the gathered states.
+  /// Must be called on all ranks. Throws ResourceError.
   [[nodiscard]] virtual std::vector<State> whole();
-  /// Gathers what was shown by `whole`; nothing before. Collective.
+  /// Gathers the states that `whole` returned; does nothing before `whole` was called. Collective.
   virtual void gather();
 
  private:
-  /// A parameter that a cut goes through.
+  /// A parameter that is divided between ranks.
   struct Split {
-    std::size_t first_piece = 0;        ///< of pieces(); one for each state follows
-    Range elements;                     ///< of the arena
-    int first_rank = 0, end_rank = 0;   ///< that have a part of it
-    std::vector<int> savers = {};       ///< by state
+    std::size_t first_piece = 0;        ///< index in pieces(); its other states follow
+    Range elements;                     ///< in the arena
+    int first_rank = 0, end_rank = 0;   ///< ranks that have a part of it
+    std::vector<int> savers = {};       ///< saving rank, by state
     std::vector<Buffer> gathered = {};  ///< by state; empty on ranks that do not save it
   };
   void choose_savers(Split& split) const;
@@ -62,9 +62,9 @@ class DividedStates {
   const Optimizer& optimizer_;
   std::vector<Range> shares_;
   std::vector<StatePiece> given_;
-  std::optional<std::set<std::string>> saved_;  ///< of `given_`
-  std::vector<Split> splits_;                   ///< in which this rank has a part
-  bool shown_ = false;                          ///< the same on all ranks
+  std::optional<std::set<std::string>> saved_;  ///< names of `given_` that this rank saves
+  std::vector<Split> splits_;                   ///< parameters of which this rank has a part
+  bool shown_ = false;                          ///< `whole` was called; the same on all ranks
 };
 
 }  // namespace ronda

@@ -10,17 +10,18 @@
 
 namespace ronda {
 
-/// Sums the gradients of several micro-batches before they are exchanged once. Layers write their gradients as always
-/// and know nothing of it: when one is ready, it is added to a sum kept here; in the last micro-batch the sum is added
-/// to it and the exchange hears that it is ready. That is work of the stream, and can be recorded with it. Sums are
-/// float32, also of half gradients, which are rounded once, at the end. Gradients of sparse tables, to which backward
-/// adds, are their own sums, and are cleared before the first micro-batch. Where the ranks reduce half gradients in
-/// float32, it is these sums that they reduce, of one micro-batch too.
+/// Sums the gradients of several micro-batches before one exchange. Layers write their gradients as usual. Each
+/// finished gradient is added to a sum kept here; in the last micro-batch the sum is added to the gradient, which is
+/// then marked ready in the exchange. This work is enqueued on the stream, and can be recorded with it. Sums are
+/// float32; half gradients are rounded once, at the end. Gradients of sparse tables, to which backward adds, are their
+/// own sums; they are cleared before the first micro-batch. If the ranks reduce half gradients in float32, they reduce
+/// these sums, also with only one micro-batch.
 class GradientAccumulator {
  public:
   /// @param replica        bound; outlives this object
-  /// @param micro_batches  whose gradients are summed here; for one no memory is taken, and the exchange hears of
-  ///                       gradients directly, unless they are widened: of each micro-batch, where it sums itself
+  /// @param micro_batches  per step. With one, no memory is allocated, and gradients are marked in the exchange
+  ///                       directly, unless they are widened. An exchange that sums by itself receives the gradients of
+  ///                       each micro-batch
   GradientAccumulator(Replica& replica, std::size_t micro_batches);
 
   /// Bytes of the sums of `elements` gradients.
@@ -28,7 +29,8 @@ class GradientAccumulator {
     return micro_batches > 1 ? elements * sizeof(float) : 0;
   }
 
-  /// Before backward: hears of the gradients of a micro-batch, the first of its step or not, the last or not.
+  /// Returns the callback for the gradients of a micro-batch, which is the first or last of its step or not. Call it
+  /// before backward.
   [[nodiscard]] OnReady listen(bool first, bool last, GradientExchange& exchange);
   /// The gradient of `id` is complete: see OnReady.
   void mark_ready(ParameterId id, Stream& stream);
@@ -41,7 +43,7 @@ class GradientAccumulator {
   Buffer own_;
   float* sums_;
   bool first_ = true;
-  GradientExchange* last_ = nullptr;  ///< in the last micro-batch
+  GradientExchange* last_ = nullptr;  ///< set in the last micro-batch
 };
 
 }  // namespace ronda

@@ -10,12 +10,12 @@
 namespace ronda {
 
 struct KeptDataOptions {
-  double share = 0.5;                           ///< of the device's memory that is free, at most, for each dataset
-  std::optional<std::size_t> memory_left = {};  ///< bytes up to the limit of memory; none: there is no limit
+  double share = 0.5;                           ///< maximum share of free device memory for each dataset
+  std::optional<std::size_t> memory_left = {};  ///< bytes up to the memory limit; nullopt: no limit
 };
 
-/// Has the devices of all ranks keep each dataset that has room on all of them. Returns its bytes. Not for the
-/// processor, which reads what batches hold. Collective; errors are agreed.
+/// Copies each dataset to the devices of all ranks if it fits on every one. Returns the bytes used. Does nothing on the
+/// CPU, which reads the batches' own data. Collective; errors are agreed.
 std::size_t keep_on_devices(Communicator& communicator, const ComputeDevice& device, StepQueue& queue,
                             std::span<const Dataset* const> datasets, const GatherRows& gather, KeptDataOptions options,
                             EventSink& sink);

@@ -12,30 +12,30 @@
 
 namespace ronda {
 
-/// What is made of the mean of the ranks' changes.
+/// How the mean of the ranks' parameter changes is applied.
 enum class OuterOptimizer : std::uint8_t {
-  average,   ///< the mean of the ranks' parameters
-  nesterov,  ///< a step of SGD with Nesterov's momentum, whose gradient is the mean change
+  average,   ///< use the mean of the ranks' parameters
+  nesterov,  ///< one step of SGD with Nesterov momentum, with the mean change as gradient
 };
-/// average or nesterov. Throws InputError that lists the names.
+/// Parses average or nesterov. Throws an InputError that lists the names.
 [[nodiscard]] OuterOptimizer parse_outer_optimizer(std::string_view name);
 [[nodiscard]] std::string_view name_of(OuterOptimizer optimizer) noexcept;
 
-/// Each rank makes steps of its own; every `synchronise_every` steps all ranks take the mean of their parameters: see
+/// Each rank makes local steps; every `synchronise_every` steps all ranks take the mean of their parameters: see
 /// LocalSteps.
 struct LocalSgd {
   static constexpr std::string_view name = "local_sgd";
 
-  std::uint64_t synchronise_every = 50;  ///< steps; 1 or more
+  std::uint64_t synchronise_every = 50;  ///< steps, at least 1
   OuterOptimizer outer_optimizer = OuterOptimizer::average;
-  std::optional<double> outer_rate = {};              ///< of nesterov: above 0; not given: 0.7
-  std::optional<double> outer_momentum = {};          ///< of nesterov: from 0 on, below 1; not given: 0.9
-  std::uint64_t local_after = 0;                      ///< updates that are mirrored ones, before the first local step
-  Compression delta_compression = Compression::none;  ///< of what is sent of the changes
-  /// Pieces of the parameters, of about equal bytes and of whole parameters, that synchronise each at its own time
-  /// within the `synchronise_every` steps; at most so many. Their changes travel while the next steps compute, and are
-  /// applied `fragment_delay` steps later, which is less than `synchronise_every`. Replicas are equal only after
-  /// Strategy::synchronise_next, with which a loop of one's own ends.
+  std::optional<double> outer_rate = {};              ///< for nesterov: above 0; nullopt: 0.7
+  std::optional<double> outer_momentum = {};          ///< for nesterov: in [0, 1); nullopt: 0.9
+  std::uint64_t local_after = 0;                      ///< number of mirrored updates before the first local step
+  Compression delta_compression = Compression::none;  ///< compression of the parameter changes
+  /// Maximum number of fragments: pieces of about equal bytes, made of whole parameters, which synchronise at different
+  /// times within the `synchronise_every` steps. Their changes are sent while the next steps compute, and applied
+  /// `fragment_delay` steps later, which is less than `synchronise_every`. Replicas are equal only after
+  /// Strategy::synchronise_next, which a custom loop must call for its last step.
   std::size_t fragments = 1;
   std::uint64_t fragment_delay = 1;
 
@@ -47,13 +47,13 @@ struct LocalSgd {
   }
 };
 
-/// Throws InputError for values that cannot work.
+/// Throws InputError for invalid values.
 void check(const LocalSgd& options);
-/// Throws InputError for what this strategy cannot do.
+/// Throws InputError for demands that this strategy cannot meet.
 void check(const LocalSgd& options, const Demands& demands);
 
 /// Calls `see(Option, field)`, or `see(Option, field, parse)`, for each field.
-/// @param settle  completes each Option, whose help is a phrase and whose field a name in this struct
+/// @param settle  completes each Option, whose help is a phrase and whose field is a member of this struct
 template <class Options, class Settle, class Visitor>
 void visit_local_sgd(Options& o, const Settle& settle, Visitor&& see) {
   const auto of = [&](Option option) {
@@ -77,12 +77,12 @@ void visit_local_sgd(Options& o, const Settle& settle, Visitor&& see) {
       o.fragment_delay);
 }
 
-/// What synchronising has cost this rank so far.
+/// Costs of synchronising on this rank so far.
 struct SynchronisationCosts {
-  std::uint64_t count = 0;       ///< synchronisations, of fragments each
-  std::uint64_t sent_bytes = 0;  ///< in messages, for them and for agreeing on sums
+  std::uint64_t count = 0;       ///< number of fragment synchronisations
+  std::uint64_t sent_bytes = 0;  ///< in messages of synchronisations and of the agreement on sums
   double waited_seconds = 0;
-  double total_seconds = 0;  ///< that what was sent was under way, waited for or not
+  double total_seconds = 0;  ///< time with messages in flight, including waits
 };
 
 }  // namespace ronda

@@ -5,7 +5,7 @@
 
 namespace ronda {
 
-/// Each rank keeps all parameters and all of the optimizer's states; gradients are averaged in each step.
+/// Each rank stores all parameters and all optimizer states; gradients are averaged in each step.
 struct Mirrored {
   static constexpr std::string_view name = "mirrored";
 };

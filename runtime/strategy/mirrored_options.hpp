@@ -25,63 +25,64 @@ class GradientExchange;
 class Replica;
 
 struct MirroredOptions {
-  /// Everything at its default, for batches of `data` as `plan` cuts them.
+  /// Default options for batches of `data` as cut by `plan`.
   [[nodiscard]] static MirroredOptions for_data(const Dataset& data, const BatchPlan& plan);
-  /// The same with the whole platform. Throws LogicError: see Platform.
+  /// These options with a complete platform. Throws LogicError, see Platform.
   [[nodiscard]] MirroredOptions completed() const;
 
-  std::vector<Field> fields;       ///< of the training data; `input` is what the model is planned for
-  std::size_t batch_capacity = 0;  ///< rows of a rank's micro-batch
-  std::size_t global_batch = 0;    ///< samples of a step over all ranks, for the scale of the loss gradient
-  bool has_samples = true;         ///< of each full step; not where there are more ranks than samples
-  std::size_t micro_batches = 1;   ///< a step; their gradients are summed before the one reduction
+  std::vector<Field> fields;       ///< fields of the training data; the model is planned for `input`
+  std::size_t batch_capacity = 0;  ///< rows per micro-batch on each rank
+  std::size_t global_batch = 0;    ///< samples per step over all ranks, which scale the loss gradient
+  bool has_samples = true;  ///< this rank has samples in each full step; false if there are more ranks than samples
+  std::size_t micro_batches = 1;  ///< per step; their gradients are summed before the one reduction
 
   Initializer initializer = Initializer::he_normal;
   std::uint64_t seed = 1;
-  /// In which gradients of a half type are summed over the ranks, on the processor: that type, or float32, of which
-  /// each rank keeps one more arena, so that `Parameter::gradient` stays the rank's own. Nothing: theirs.
+  /// Type in which half-precision gradients are summed over the ranks, on the CPU: their own type, or float32. For
+  /// float32 each rank keeps one more arena, and `Parameter::gradient` stays the rank's own. Nullopt: their own type.
   std::optional<DType> reduce_dtype = {};
-  double clip_norm = 0;   ///< 2-norm that the mean gradient is clipped to; 0: no clipping
-  double clip_value = 0;  ///< elements of the mean gradient are clipped to ± this; 0: no clipping. Not both
-  double ema_decay = 0;   ///< of the parameters' average (TrainingState::with_average), which is evaluated; 0: none
-  /// Check the reduced gradients, but those of frozen parameters, for numbers that are not finite, before each update.
+  double clip_norm = 0;   ///< maximum 2-norm of the mean gradient; 0: no clipping
+  double clip_value = 0;  ///< maximum absolute value of a gradient element; 0: no clipping. Excludes clip_norm
+  double ema_decay = 0;   ///< decay of the evaluated average (TrainingState::with_average); 0: none
+  /// Check the reduced gradients, except those of frozen parameters, for non-finite numbers before each update.
   bool check_gradients = false;
   FusionOptions fusion;
-  /// Which strategy, with its options. ParameterServer: a compression of `fusion` that is not automatic is of what
-  /// workers push; asynchronous, `global_batch` is the batch of one worker.
+  /// Strategy and its options. With ParameterServer, a compression in `fusion` that is not automatic applies to the
+  /// gradients that workers push; if asynchronous, `global_batch` is the batch of one worker.
   StrategyOptions strategy = {};
-  /// An exchange of a program's own, instead of the strategy's: docs/extending.md. `replica` has its arenas, in this
-  /// rank's memory, and outlives the exchange. Collective. Null: the strategy's.
+  /// Makes a custom exchange in place of the strategy's: see docs/extending.md. `replica` has its arenas, in this
+  /// rank's memory, and outlives the exchange. Collective. Null: use the strategy's exchange.
   std::function<std::unique_ptr<GradientExchange>(const Communicator& communicator, Replica& replica)> make_exchange;
-  /// The part of the data of a step, or of a test, that is this rank's. Throws as Roles.
+  /// This rank's part of the data of a step (`of_step`) or of a test. Throws as Roles does.
   [[nodiscard]] Shard shard(const Communicator& communicator, bool of_step) const;
-  /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
-  /// ones stay in the caches, where that saves nothing.
+  /// Parameters of at least this many bytes are updated by parts if all ranks are on one node (see NodeReduce). Smaller
+  /// ones stay in the caches, so partial updates would save nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
-  int threads = 1;                  ///< of this rank
-  std::size_t memory_limit = 0;     ///< bytes a rank, without what others keep (checkpoints, audits); 0: none
-  std::size_t steps_in_flight = 1;  ///< on a GPU: that may be begun before the oldest of them is finished
+  int threads = 1;                  ///< threads of this rank
+  std::size_t memory_limit = 0;     ///< bytes per rank, not counting checkpoints and audits; 0: no limit
+  std::size_t steps_in_flight = 1;  ///< on a GPU: steps that may be started before the oldest is finished
   bool record_steps = true;         ///< on a GPU: replay the step from the third on; the bits are the same
-  /// What to compute on. Primitives of a half type store activations, parameters and gradients in it; the parameters
-  /// that are trained are float32.
+  /// Platform to compute on. Primitives of a half type store activations, parameters and gradients in it; the trained
+  /// parameters are float32.
   Platform platform;
-  /// Datasets that a device is to keep, where it has room, so that batches may name their samples alone (BatchLoader,
-  /// BatchContents::samples): see MirroredStrategy::keeps. They stay until the strategy goes, or forget_data.
+  /// Datasets that a device keeps if it has room, so that batches need only the numbers of their samples (BatchLoader,
+  /// BatchContents::samples): see MirroredStrategy::keeps. They must live until the strategy is destroyed, or until
+  /// forget_data.
   std::vector<const Dataset*> device_data;
-  double device_data_share = 0.5;  ///< of the device's memory that is free beside the model, at most, for each dataset
-  Picks picks;                     ///< what was chosen in an earlier run
-  std::string plan_name;           ///< where `picks` are from, if nothing may be timed: see RankPicker
+  double device_data_share = 0.5;  ///< maximum share per dataset of the device memory that the model leaves free
+  Picks picks;                     ///< choices of an earlier run
+  std::string plan_name;           ///< source of `picks`, if timing is not allowed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
 };
 
-/// The part of the data that is this rank's. Not collective.
+/// This rank's part of the data. Not collective.
 [[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
-/// The same where the last `servers` ranks have none; of a test, and of steps unless workers are asynchronous. Throws
-/// as Roles.
+/// The same if the last `servers` ranks have no data; for tests, and for steps unless workers are asynchronous. Throws
+/// as Roles does.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers);
-/// Of steps, where each worker computes all samples of some.
+/// This rank's part of the steps' data; if asynchronous, each worker computes all samples of some steps.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous);
-/// The same where servers may stand anywhere.
+/// The same with servers on any ranks.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, const Roles& roles, bool asynchronous = false);
 
 }  // namespace ronda

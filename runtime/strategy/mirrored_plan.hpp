@@ -13,23 +13,23 @@
 
 namespace ronda {
 
-/// Whether the ranks of a node share one copy of their parameters.
+/// True if the ranks of a node share one copy of their parameters.
 [[nodiscard]] bool has_one_copy(const StrategyOptions& strategy, const Communicator& communicator) noexcept;
 
-/// Whether each rank keeps the sums of its share of the gradients alone.
+/// True if each rank stores only the sums of its share of the gradients.
 [[nodiscard]] bool shards_gradients(const StrategyOptions& strategy, const Communicator& communicator) noexcept;
 
-/// Elements of the arena whose optimizer states a rank has, by rank; empty: all ranks have all.
+/// By rank: the elements of the arena whose optimizer states the rank stores; empty: all ranks store all.
 [[nodiscard]] std::vector<Range> shares_of_states(const StrategyOptions& strategy, int ranks, std::size_t elements);
 
 [[nodiscard]] StepQueueOptions queue_options(const MirroredOptions& options);
 
-/// What a mirrored strategy needs on this rank, but data and the exchange. Not collective. Throws InputError as
-/// require_servable, require_divisible, require_shareable and require_sharded_gradients.
+/// Memory and settings that a mirrored strategy needs on this rank, without data and the exchange. Not collective.
+/// Throws InputError as require_servable, require_divisible, require_shareable and require_sharded_gradients do.
 [[nodiscard]] StrategyPlan plan_mirrored(const MirroredOptions& options, const Replica& replica,
                                          const Optimizer& optimizer, const Communicator& communicator);
 
-/// Tells the sink what was planned, and, where it wants details, what each operation takes, which is measured.
+/// Reports the plan to the sink; if the sink wants details, also measures and reports the cost of each operation.
 void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, Communicator& communicator, Replica& replica,
                EventSink& sink);
 

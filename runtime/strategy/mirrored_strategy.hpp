@@ -21,9 +21,9 @@
 namespace ronda {
 
 /// Synchronous data-parallel training: every rank holds the same model, computes its part of each global batch, and
-/// applies the same mean gradient. So the replicas stay equal to the bit.
+/// applies the same mean gradient. The replicas therefore stay bitwise equal.
 ///
-/// A loop of one's own may call the parts of `train_step` (see Strategy) by hand and gets the same bits:
+/// A custom loop may call the parts of `train_step` (see Strategy) and gets the same bits:
 ///
 ///     Pass pass = strategy.begin_pass(batch);
 ///     const Tensor& outputs = strategy.forward(batch, pass);
@@ -31,23 +31,24 @@ namespace ronda {
 ///     strategy.backward(pass);
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
 ///
-/// By hand a step is slower for large models on one node, which train_step updates by parts (NodeReduce), and on GPUs.
+/// Manual steps are slower on GPUs, and for large models on one node, which train_step updates by parts (NodeReduce).
 ///
-/// With MirroredOptions::servers some ranks, the servers, compute nothing: train_step and evaluate do not look at their
+/// With MirroredOptions::servers some ranks, the servers, compute nothing: train_step and evaluate ignore their
 /// batches, whose weights are 0.
 ///
-/// On the processor computations take denormal numbers for zero (see FlushDenormals), also in a user's layers. When a
-/// function has returned, the caller's threads compute as before.
+/// On the CPU, computations flush denormal numbers to zero (see FlushDenormals), also in user-defined layers. Each
+/// function restores the floating-point mode of the caller's threads when it returns.
 ///
-/// On GPUs each rank has one. Batches are in the host's memory; a loop of one's own first calls `const Batch& here =
-/// strategy.place(batch)` and goes on with `here`. Gradients are reduced by NCCL or through the host (see
+/// On GPUs, each rank uses one GPU. Batches are in host memory; a custom loop first calls `const Batch& here =
+/// strategy.place(batch)` and continues with `here`. Gradients are reduced by NCCL or through the host (see
 /// Communicator::use_device). With NCCL the second call of train_step is recorded, and later calls replay it.
 class MirroredStrategy final : public Strategy {
  public:
-  /// Plans model and loss, takes all memory, and copies rank 0's initial parameters to all ranks. On a GPU, a
-  /// communicator without a device is given this one; `fusion.algorithm` chooses NCCL or the host. Collective; all
-  /// ranks throw the same error. The sink outlives the strategy; model and loss need not, and other strategies may use
-  /// them. Throws InputError for shapes that do not fit, ranks whose plans differ, and a plan beyond the memory limit.
+  /// Plans model and loss, allocates all memory, and copies rank 0's initial parameters to all ranks. On a GPU, a
+  /// communicator without a device is assigned this one; `fusion.algorithm` chooses NCCL or the host. Collective; all
+  /// ranks throw the same error. The sink must outlive the strategy; model and loss need not, and other strategies may
+  /// use them. Throws InputError for shapes that do not fit, ranks whose plans differ, and a plan beyond the memory
+  /// limit.
   MirroredStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                    std::unique_ptr<Optimizer> optimizer, Schedule schedule, const MirroredOptions& options,
                    EventSink* sink = nullptr);
@@ -65,28 +66,29 @@ class MirroredStrategy final : public Strategy {
   }
   [[nodiscard]] std::optional<std::size_t> samples_for(std::size_t step, std::size_t steps) override;
 
-  // ---- a step by hand: throws LogicError with steps in flight
+  // ---- manual steps: these functions throw LogicError with steps in flight
 
-  /// `batch` where the model computes: on the processor the batch itself; on a GPU a copy, valid until the next call.
+  /// Returns `batch` in the memory that the model computes in: on the CPU the batch itself; on a GPU a copy, valid
+  /// until the next call.
   const Batch& place(const Batch& batch) { return queue_->place(batch); }
-  /// The parts of train_step. On a GPU outputs, gradients and parameters are in its memory, and `reduce` and `apply`
-  /// wait for it. The first one takes memory, which no plan counts, where workers push compressed gradients to
-  /// servers that sums come back from.
+  /// The parts of train_step. On a GPU, outputs, gradients and parameters are in its memory, and `reduce` and `apply`
+  /// wait for it. If workers push compressed gradients to servers that return sums, the first call allocates memory
+  /// that is not in any plan.
   [[nodiscard]] Pass begin_pass(const Batch& batch);
   const Tensor& forward(const Batch& batch, const Pass& pass);
   /// Adds the loss of the outputs to the step's sums. Returns its gradient, which the caller may change before
   /// `backward`.
   const Tensor& loss(const Batch& batch, const Pass& pass);
   void backward(const Pass& pass);
-  /// Collective. Returns the sums over all ranks, valid until the next begin_pass; this rank's own in a step of its own
-  /// (LocalSteps).
+  /// Collective. Returns the sums over all ranks, valid until the next begin_pass; in a local step (LocalSteps) this
+  /// rank's own sums.
   const StepControl& reduce(const Pass& pass);
-  /// Collective. Without it a step changes no parameter; but layers' states and compression's residuals have changed
-  /// already.
-  /// @param total  as `reduce` gave it, or changed by the caller, alike on all ranks
+  /// Collective. A step without it changes no parameter, but layer states and compression residuals have already
+  /// changed.
+  /// @param total  the result of `reduce`, or the caller's change of it, the same on all ranks
   StepResult apply(const StepControl& total, const Pass& pass);
 
-  // ---- beside steps
+  // ---- between steps
 
   Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) override;
   [[nodiscard]] std::string explain_nonfinite(const Batch& batch) override;
@@ -120,18 +122,18 @@ class MirroredStrategy final : public Strategy {
   EventSink& sink_;
   MirroredOptions options_;
   Shard shard_, test_shard_;  ///< empty on a server
-  bool idles_ = false;        ///< in the step that begins next, or is under way: computes nothing
+  bool idles_ = false;        ///< this rank computes nothing in the current step, or in the next one if none is running
   StrategyPlan plan_;
 
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<GradientExchange> exchange_;
   ExchangeTraits traits_;                       ///< of `exchange_`
-  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< of the ranks that compute; null with one of them, and on a server
+  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< of the computing ranks; null if only one, and on a server
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<ControlBlock> step_sums_;   ///< in the exchange's memory
-  std::unique_ptr<ControlBlock> other_sums_;  ///< of evaluation and explain_nonfinite
+  std::unique_ptr<ControlBlock> other_sums_;  ///< for evaluation and explain_nonfinite
   std::unique_ptr<StepQueue> queue_;
   std::unique_ptr<TrainingState> state_;
   HostCopy host_copy_;

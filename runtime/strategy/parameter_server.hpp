@@ -11,30 +11,30 @@
 
 namespace ronda {
 
-/// Some ranks, the servers, keep the parameters and the optimizer's states, and update; the others, the workers,
+/// Some ranks, the servers, store the parameters and optimizer states, and apply updates; the others, the workers,
 /// compute: see ParameterServers and OwnPace.
 struct ParameterServer {
   static constexpr std::string_view name = "parameter_server";
 
-  int servers = 1;                     ///< so many ranks, the last ones
-  bool servers_beside = false;         ///< half of each host's ranks, the last ones
-  std::filesystem::path cluster = {};  ///< the tasks of this file, see cluster_file.hpp
-  std::vector<int> server_ranks = {};  ///< given: these ranks, anywhere; a trainer makes them of the two above
-  int replicas_to_aggregate = 0;       ///< a step takes the gradients of the first so many workers; 0: of all
-  bool asynchronous = false;           ///< a step takes one worker's gradient, as it comes; a batch is one worker's
+  int servers = 1;                     ///< number of servers: the last ranks
+  bool servers_beside = false;         ///< use half of each host's ranks, the last ones, as servers
+  std::filesystem::path cluster = {};  ///< file with the tasks, see cluster_file.hpp
+  std::vector<int> server_ranks = {};  ///< the servers, any ranks; the trainer sets it from the two options above
+  int replicas_to_aggregate = 0;       ///< a step takes the gradients of the first N workers; 0: of all
+  bool asynchronous = false;           ///< a step takes one worker's gradient; a batch is one worker's
   std::optional<std::uint64_t> max_staleness = {};  ///< with `asynchronous`: see KeyValueOptions
 
   [[nodiscard]] int count() const noexcept {
     return server_ranks.empty() ? servers : static_cast<int>(server_ranks.size());
   }
-  /// Whether workers do not wait for each other.
+  /// True if workers do not wait for each other.
   [[nodiscard]] bool own_pace() const noexcept { return asynchronous || replicas_to_aggregate > 0; }
   [[nodiscard]] KeyValueOptions key_values() const;
-  /// Throws as Roles.
+  /// Throws as Roles does.
   [[nodiscard]] Roles roles(int ranks) const { return roles_of(key_values(), ranks); }
 };
 
-/// Throws InputError for values that cannot work, and for what this strategy cannot do.
+/// Throws InputError for invalid values, and for demands that this strategy cannot meet.
 void check(const ParameterServer& options, const Demands& demands);
 
 /// Calls `see(Option, field)` for each field.

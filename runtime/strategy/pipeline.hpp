@@ -10,23 +10,23 @@
 
 namespace ronda {
 
-/// The model is cut into stages, each on a rank, and micro-batches go from one to the next: see PipelineStrategy.
+/// The model is cut into stages, each on one rank, and micro-batches pass from stage to stage: see PipelineStrategy.
 struct Pipeline {
   static constexpr std::string_view name = "pipeline";
 
-  std::size_t stages = 0;  ///< 0: one more than `cuts`; without these as many as there are ranks
-  /// The operations with which the second stage and those after it begin, by name, in their order. Empty: they are
-  /// chosen by measured times.
+  std::size_t stages = 0;  ///< 0: one more than the number of `cuts`; if these are empty, the number of ranks
+  /// Names of the operations that start the second and each later stage, in their order. Empty: chosen by measured
+  /// times.
   std::vector<std::string> cuts = {};
 
-  /// The stages on so many ranks. Throws InputError where they do not fit each other.
+  /// The number of stages on `ranks` ranks. Throws InputError if the two do not match.
   [[nodiscard]] std::size_t stages_on(std::size_t ranks) const;
-  /// The part of each global batch that a rank computes, with the other ranks of its pipeline. Neighbouring ranks are
-  /// stages of one pipeline: with two stages, ranks 0 and 1 are the first one. Throws as stages_on.
+  /// The part of each global batch that a rank computes with the other ranks of its pipeline. Neighbouring ranks are
+  /// stages of one pipeline: with two stages, ranks 0 and 1 form the first one. Throws as stages_on does.
   [[nodiscard]] Shard shard(std::size_t rank, std::size_t ranks) const;
 };
 
-/// Throws InputError for what this strategy cannot do.
+/// Throws InputError for demands that this strategy cannot meet.
 void check(const Pipeline& options, const Demands& demands);
 
 /// Calls `see(Option, field)` for each field.

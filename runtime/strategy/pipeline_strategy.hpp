@@ -28,35 +28,35 @@ class StagedModel;
 class PartsExchange;
 class WholeModel;
 
-/// Pipeline parallelism: the model is cut into stages, each rank computes one of them, and a step's micro-batches go
-/// through all. With more ranks than stages there are several pipelines, which share each global batch as the ranks of
-/// a MirroredStrategy do, and average the gradients of each stage.
+/// Pipeline parallelism: the model is cut into stages, each rank computes one stage, and a step's micro-batches pass
+/// through all stages. With more ranks than stages there are several pipelines, which share each global batch as the
+/// ranks of a MirroredStrategy do, and average the gradients of each stage.
 ///
-/// A stage with w stages behind it does the forward pass of w micro-batches, then a forward and a backward in turns,
-/// and in the end the w backwards that are left. Backward has two halves, of which the first ends with the gradients of
-/// what the stage was given; with v stages before it, the second follows v micro-batches later. Three stages, five
+/// A stage followed by w stages does the forward pass of w micro-batches, then alternates forward and backward, and
+/// finally does the w remaining backward passes. Backward has two halves: the first ends with the gradients of the
+/// stage's inputs; with v stages before this one, the second half follows v micro-batches later. Three stages, five
 /// micro-batches; F2, B2 and W2 are forward and the halves of backward of micro-batch 2:
 ///
 ///     stage 0   F0 F1 F2       B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4
 ///     stage 1      F0 F1    B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4
 ///     stage 2         F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4
 ///
-/// So a stage holds the activations of S micro-batches, of S stages, however many a step has; behind the first stage
-/// also, from B to W, a gradient of the size of its output for each operation that has two halves. A rank has nothing
-/// to do for predicted_bubble of a step, the *bubble*. Gradients are summed over the micro-batches, in their order; one
+/// With S stages, a stage therefore holds the activations of S micro-batches, however many a step has. After the first
+/// stage it also holds, from B to W, a gradient of the size of its output for each operation with two halves. A rank is
+/// idle for predicted_bubble of a step, the *bubble*. Gradients are summed over the micro-batches, in their order; one
 /// update follows, by the rules of a mirrored step: results are those of a MirroredStrategy with as many micro-batches,
 /// to rounding. (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP 2019: 1F1B;
 /// "Memory-efficient pipeline-parallel DNN training", ICML 2021: PipeDream-Flush; Qi, Wan, Huang and Lin, "Zero bubble
 /// pipeline parallelism", ICLR 2024: ZB-H1.)
 ///
-/// The ranks of one pipeline are given the same batches. Each keeps gradients, the optimizer's states and activations
-/// of its stage alone, and the values of all parameters, of which those of other stages are brought up to date beside
-/// steps: see PipelineState. For processors and float32.
+/// The ranks of one pipeline receive the same batches. Each stores gradients, optimizer states and activations only of
+/// its stage, and the values of all parameters; those of other stages are updated between steps: see PipelineState.
+/// Only for CPUs and float32.
 class PipelineStrategy final : public Strategy {
  public:
-  /// As MirroredStrategy's. Throws InputError also for what it is not for: GPUs, half types, sparse gradients,
-  /// ranks that are no whole number of pipelines, and cuts that cannot be made.
-  /// @param options  `pipeline` says how the model is cut; `batch_capacity` is of the rank's pipeline
+  /// As MirroredStrategy's. Also throws InputError for unsupported cases: GPUs, half types, sparse gradients, a number
+  /// of ranks that is not a multiple of the number of stages, and cuts that cannot be made.
+  /// @param options  `pipeline` defines the cuts; `batch_capacity` is the pipeline's
   PipelineStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                    std::unique_ptr<Optimizer> optimizer, Schedule schedule, const MirroredOptions& options,
                    EventSink* sink = nullptr);
@@ -85,7 +85,7 @@ class PipelineStrategy final : public Strategy {
   [[nodiscard]] const TrainingState& state() const noexcept override;
   [[nodiscard]] std::vector<StageCosts> stages() override;
 
-  /// This rank's, from 0.
+  /// This rank's stage, from 0.
   [[nodiscard]] std::size_t stage() const noexcept { return ranks_.part; }
 
  private:
@@ -110,13 +110,13 @@ class PipelineStrategy final : public Strategy {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<StagedModel> model_;
   std::unique_ptr<Replica> replica_;  ///< of this rank's stage
-  std::vector<Program> more_;         ///< until the stage takes them
+  std::vector<Program> more_;         ///< until they are moved into the stage
   std::unique_ptr<WholeModel> whole_;
   std::unique_ptr<PartsExchange> exchange_;
   std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one pipeline
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
-  std::unique_ptr<ControlBlock> other_sums_;  ///< of evaluation and explain_nonfinite
+  std::unique_ptr<ControlBlock> other_sums_;  ///< for evaluation and explain_nonfinite
   std::unique_ptr<StepQueue> queue_;
   std::unique_ptr<PipelineState> state_;
   std::unique_ptr<Stage> stage_;

@@ -8,15 +8,16 @@
 
 namespace ronda {
 
-/// What a kind of device gives to training: memory and streams, layers, updates, and batches of data that it keeps.
+/// Parts of training that depend on the kind of device: memory and streams, layers, updates, and batches of data that
+/// it keeps.
 struct Platform {
-  ComputeDevice device;                    ///< empty: the processor
-  std::shared_ptr<Primitives> primitives;  ///< empty: oneDNN, on the processor alone
-  MakeUpdater make_updater = {};           ///< empty: the device's own, make_host_updater or make_cuda_updater
-  GatherRows gather = cuda_gather;         ///< of a device that keeps data
+  ComputeDevice device;                    ///< empty: the CPU
+  std::shared_ptr<Primitives> primitives;  ///< empty: oneDNN; CPU only
+  MakeUpdater make_updater = {};           ///< empty: the device's default, make_host_updater or make_cuda_updater
+  GatherRows gather = cuda_gather;         ///< for a device that keeps data
 
-  /// The same with everything in its place. Throws LogicError where a GPU has no primitives.
-  /// @param threads  of the processor
+  /// Returns a platform with defaults for all empty members. Throws LogicError if a GPU has no primitives.
+  /// @param threads  number of CPU threads
   [[nodiscard]] Platform completed(int threads) const;
 };
 

@@ -7,14 +7,14 @@
 
 namespace ronda {
 
-/// Ranks in groups of neighbours, each of which has one model together, a part on each rank. Four ranks, two a group:
+/// Groups of neighbouring ranks; each group has one model together, one part on each rank. Four ranks, two per group:
 ///
 ///     rank    0  1  2  3
 ///     group   0  0  1  1      computes a part of each global batch
 ///     part    0  1  0  1      the ranks with the same part average its gradients
 struct RankGroups {
-  /// Collective. `ranks_a_group` divides the ranks. Between nodes the groups choose their algorithms by what messages
-  /// cost between all ranks, which is measured now where it is not known, and kept from run to run.
+  /// Collective. `ranks_a_group` must divide the number of ranks. Between nodes the groups choose their algorithms by
+  /// the link costs between all ranks, which are measured now if unknown, and kept from run to run.
   RankGroups(const Communicator& all, std::size_t ranks_a_group)
       : parts(ranks_a_group),
         part(static_cast<std::size_t>(all.rank()) % parts),
@@ -22,7 +22,7 @@ struct RankGroups {
         group(split_with_costs(all, shard.index, part)),
         replicas(split_with_costs(all, part, shard.index)) {}
 
-  /// The part of each global batch that a rank computes, with the others of its group.
+  /// The part of each global batch that a rank computes with the other ranks of its group.
   [[nodiscard]] static Shard shard_of(std::size_t rank, std::size_t ranks, std::size_t ranks_a_group) noexcept {
     return {rank / ranks_a_group, ranks / ranks_a_group};
   }
@@ -30,7 +30,7 @@ struct RankGroups {
   std::size_t parts, part;
   Shard shard;
   Communicator group;     ///< the ranks of this rank's group, by part
-  Communicator replicas;  ///< the ranks that have this rank's part
+  Communicator replicas;  ///< the ranks with the same part as this rank
 
  private:
   [[nodiscard]] static Communicator split_with_costs(const Communicator& all, std::size_t color, std::size_t key) {
@@ -39,7 +39,7 @@ struct RankGroups {
   }
 };
 
-/// `work` is collective over some of the ranks, which throw together: then all ranks throw.
+/// Runs `work`, which is collective over some of the ranks and throws on all of these: then all ranks throw.
 template <class Work>
 void agree_on_groups(const Communicator& all, Work&& work) {
   std::exception_ptr error;

@@ -8,25 +8,25 @@
 
 namespace ronda {
 
-/// What was picked before, by question: from a plan file, or the user's cache.
+/// Earlier picks, by question: from a plan file or the user's cache.
 using Picks = std::map<std::string, std::string, std::less<>>;
 
-/// Picks for all ranks of a communicator. What is known is taken; anything else is timed, on all ranks at once (so that
-/// no rank is timed beside idle neighbours), and what is fastest for rank 0 (time × Candidate::counts) among those that
-/// every rank can run is everybody's.
+/// Picks for all ranks of a communicator. Known answers are reused. For any other question all ranks time the
+/// candidates at once (so that no rank is timed next to idle neighbours); every rank then takes the candidate that is
+/// fastest on rank 0 (time × Candidate::counts) among those that every rank can run.
 class RankPicker final : public Picker {
  public:
-  /// @param known      the same on all ranks
-  /// @param plan_name  where a whole plan is from; then a question that `known` does not answer is an InputError: the
-  ///                   plan was made for something else. Empty: what is not known is timed.
+  /// @param known      earlier picks, the same on all ranks
+  /// @param plan_name  file that a whole plan was read from; then a question without an answer in `known` throws
+  ///                   InputError, since the plan is for another model or machine. Empty: such questions are timed.
   RankPicker(Communicator communicator, Picks known, std::string plan_name, EventSink& sink);
 
   std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override;
   [[nodiscard]] std::string known(std::string_view question) const override;
 
-  /// Everything answered in this object's life.
+  /// All questions answered by this object.
   [[nodiscard]] const Picks& answered() const noexcept { return answered_; }
-  /// Whether anything had to be timed.
+  /// True if any question had to be timed.
   [[nodiscard]] bool timed_something() const noexcept { return timed_; }
 
  private:

@@ -11,23 +11,23 @@
 
 namespace ronda {
 
-/// Where the parameters of a program lie in a replica's arenas.
+/// Positions of a program's parameters in a replica's arenas.
 struct ReplicaPlan {
-  /// Takes no memory. Throws InputError for a model without parameters, and for sparse tables of a half type;
+  /// Allocates no arenas. Throws InputError for a model without parameters, and for sparse tables of a half type;
   /// LogicError for parameters of another type than the primitives'.
-  /// @param reduced_in  as MirroredOptions::reduce_dtype; InputError for a type that does not fit
+  /// @param reduced_in  as MirroredOptions::reduce_dtype; InputError for an unsupported type
   ReplicaPlan(const Program& program, const Primitives& primitives, std::optional<DType> reduced_in = {});
 
   DType dtype = DType::float32;            ///< of activations, gradients, and the values that layers read
-  DType reduce_dtype = DType::float32;     ///< in which gradients are summed over the ranks: that, or float32
+  DType reduce_dtype = DType::float32;     ///< type in which gradients are summed over the ranks: `dtype`, or float32
   std::vector<ParameterRequest> requests;  ///< by ParameterId
-  /// Places of gradients and values, in the order in which backward finishes gradients: the last layer's first. Sparse
-  /// tables lie behind all others. The optimizer's values and states are the same elements of their arenas.
+  /// Positions of gradients and values, in the order in which backward finishes gradients: the last layer's first.
+  /// Sparse tables follow all others. The optimizer's values and states are the same elements of their arenas.
   std::vector<GradientSlot> slots;
-  std::size_t dense_slots = 0;     ///< of these, the first; the others are sparse tables
+  std::size_t dense_slots = 0;     ///< number of slots that are not sparse tables; these come first
   std::size_t dense_bytes = 0;     ///< of the gradients, without sparse tables
   std::size_t arena_bytes = 0;     ///< of the gradients, and of the values that layers read
-  std::vector<std::string> lines;  ///< what ranks compare
+  std::vector<std::string> lines;  ///< lines that are compared between ranks
 
   [[nodiscard]] std::size_t elements() const noexcept { return arena_bytes / size_of(dtype); }
   [[nodiscard]] std::size_t dense_elements() const noexcept { return dense_bytes / size_of(dtype); }
@@ -38,9 +38,9 @@ struct ReplicaPlan {
   }
   /// Bytes of the lists of touched rows.
   [[nodiscard]] std::size_t list_bytes() const;
-  /// Whether the values that are trained are others than those that layers read.
+  /// True if the trained values are separate from those that layers read.
   [[nodiscard]] bool mixed() const noexcept { return dtype != DType::float32; }
-  /// Whether gradients are widened to be summed, into an arena of their own.
+  /// True if gradients are widened into an arena of their own to be summed.
   [[nodiscard]] bool widens() const noexcept { return reduce_dtype != dtype; }
 };
 

@@ -10,11 +10,11 @@
 
 namespace ronda {
 
-/// Binds the optimizer to the replica, and makes what applies it.
-/// @param optimizer  outlives the updater, as the replica does
-/// @param parts      where ranks have parts of the model, or of the sums of gradients (UpdaterOptions::parts)
-/// @param sums       of gradients, where those of others are not here (UpdaterOptions::sums)
-/// Throws InputError for options that cannot be.
+/// Binds the optimizer to the replica, and makes the updater that applies it.
+/// @param optimizer  must outlive the updater, as must the replica
+/// @param parts      if ranks have parts of the model, or of the sums of gradients (UpdaterOptions::parts)
+/// @param sums       sums of gradients, if this rank lacks those of others (UpdaterOptions::sums)
+/// Throws InputError for invalid options.
 [[nodiscard]] std::unique_ptr<Updater> make_updater(const MirroredOptions& options, Replica& replica,
                                                     Optimizer& optimizer, const Schedule& schedule,
                                                     SumOverParts* parts = nullptr,

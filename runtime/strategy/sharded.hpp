@@ -6,22 +6,21 @@
 
 namespace ronda {
 
-/// Each rank keeps the optimizer's states of its share of the parameters alone (share_of_rank), and updates that share;
+/// Each rank stores only the optimizer states of its share of the parameters (share_of_rank), and updates that share;
 /// the bits are those of Mirrored. Ranks of one node sum by NodeReduce, others by ShardedUpdate.
 struct Sharded {
   static constexpr std::string_view name = "sharded";
 
-  /// The ranks of a node have one copy of the parameters, and of their average, in its shared memory, instead of one
-  /// each. Each writes its share. Who sets parameters does it on one rank, or all to the same; see
-  /// TrainingState::meet.
+  /// The ranks of a node share one copy of the parameters and of their average, instead of one copy each. Each rank
+  /// writes its share. To set parameters, write on one rank, or the same values on all; see TrainingState::meet.
   bool one_copy = false;
-  /// Each rank keeps the sums of its share of the gradients alone, and the memory of the others is used again during
-  /// backward (ShardedGradients). Then there are no steps by hand, which could not see gradients, and all ranks take
-  /// the same number of micro-batches.
+  /// Each rank stores only the sums of its share of the gradients; the memory of the other gradients is reused during
+  /// backward (ShardedGradients). Manual steps, which could not see gradients, are then not possible, and all ranks
+  /// take the same number of micro-batches.
   bool shard_gradients = false;
 };
 
-/// Throws InputError for what this strategy cannot do.
+/// Throws InputError for demands that this strategy cannot meet.
 void check(const Sharded& options, const Demands& demands);
 
 /// Calls `see(Option, field)` for each field.

@@ -9,28 +9,28 @@
 
 namespace ronda {
 
-// Parameters, and their average, of which the ranks of a node share one copy (Replica::shares_values). In a step each
-// rank writes its share of them, between two meetings of the exchange (NodeReduce, GatheredOneCopy). What is here is
-// for those who write them outside steps. Where each rank has a copy of its own, nobody meets anybody.
+// Parameters and their average, of which the ranks of a node share one copy (Replica::shares_values). In a step each
+// rank writes its share, between two barriers of the exchange (NodeReduce, GatheredOneCopy). The functions here are for
+// writes outside steps. If each rank has its own copy, they do not synchronise.
 //
-// A broadcast of these to the ranks of the node is no error: each byte that is written lies there already.
+// Broadcasting the values to the ranks of the node is allowed: it overwrites bytes with equal bytes.
 
-/// Throws InputError, with the reason and the remedy, where the ranks' parameters cannot lie once in a node's memory:
-/// in half types.
+/// Throws InputError, with the reason and the remedy, if the ranks of a node cannot share one copy of the parameters:
+/// for half types.
 void require_shareable(const ReplicaPlan& plan);
-/// An arena in memory of the node's, as Communicator::allocate, that has to be shared. Collective. Throws
-/// ResourceError, agreed, where there is no room.
+/// Allocates an arena in memory shared by the node, as Communicator::allocate does. Collective. Throws ResourceError,
+/// agreed, if there is not enough memory.
 [[nodiscard]] Buffer allocate_on_node(Communicator& communicator, ArenaPlace place, std::size_t bytes, Memory memory);
 
-/// Whether this rank writes what all have the same: all do, but those that have the memory of another, and the first of
-/// these. Not collective.
+/// True if this rank writes values that are equal on all ranks: with its own copy always; with shared values only on
+/// the first rank of each node. Not collective.
 [[nodiscard]] bool writes_values(const Replica& replica, const Communicator& communicator) noexcept;
-/// Returns when all ranks have come: those who read have read, those who wrote have written. Collective.
+/// Barrier over all ranks if they share values: earlier reads and writes are then complete. Collective.
 void meet_where_shared(const Replica& replica, Communicator& communicator);
-/// Calls `write` on every rank, between two meetings, to write this rank's part of its node's copy
-/// (Replica::written). Collective.
+/// Calls `write` on every rank, between two barriers, to write this rank's part of its node's copy (Replica::written).
+/// Collective.
 void write_shares(const Replica& replica, Communicator& communicator, FunctionRef<void()> write);
-/// Calls `write`, between two meetings, on the ranks that write what all have the same. Collective.
+/// Calls `write`, between two barriers, on the ranks for which writes_values is true. Collective.
 void write_once(const Replica& replica, Communicator& communicator, FunctionRef<void()> write);
 
 }  // namespace ronda

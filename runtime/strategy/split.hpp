@@ -11,24 +11,25 @@
 
 namespace ronda {
 
-/// Ranks compute each large operation together, each a part, on the same samples: see SplitStrategy.
+/// Tensor parallelism: ranks compute each large operation together, each a part, on the same samples: see
+/// SplitStrategy.
 struct Split {
   static constexpr std::string_view name = "split";
 
-  std::size_t parts = 0;  ///< ranks that have one model together; 0: all
-  /// `dense1=columns`, `dense2=rows`, `attention1=heads`. Empty: what a cost model says pays.
+  std::size_t parts = 0;  ///< ranks that share one model; 0: all
+  /// `dense1=columns`, `dense2=rows`, `attention1=heads`. Empty: chosen by a cost model.
   std::vector<std::string> layers = {};
 
-  /// The parts on so many ranks. Throws InputError where the ranks are no whole number of groups.
+  /// The number of parts on `ranks` ranks. Throws InputError if `ranks` is not a multiple of it.
   [[nodiscard]] std::size_t parts_on(std::size_t ranks) const;
-  /// The part of each global batch that a rank computes, with the other ranks of its group (RankGroups). Throws as
-  /// parts_on.
+  /// The part of each global batch that a rank computes with the other ranks of its group (RankGroups). Throws as
+  /// parts_on does.
   [[nodiscard]] Shard shard(std::size_t rank, std::size_t ranks) const;
-  /// Throws InputError for a text that says nothing.
+  /// Parses `layers`. Throws InputError for an invalid text.
   [[nodiscard]] std::vector<SplitChoice> choices() const;
 };
 
-/// Throws InputError for what this strategy cannot do, and as choices.
+/// Throws InputError for demands that this strategy cannot meet, and as `choices` does.
 void check(const Split& options, const Demands& demands);
 
 /// Calls `see(Option, field)` for each field.

@@ -6,13 +6,13 @@
 
 namespace ronda {
 
-/// What splitting a model's operations over ranks has cost in steps so far.
+/// Costs so far of splitting a model's operations over ranks.
 struct SplitCosts {
-  std::size_t parts = 0;                 ///< ranks that have one model together; 0: no operation is split
+  std::size_t parts = 0;                 ///< ranks that share one model; 0: no operation is split
   std::vector<std::string> layers = {};  ///< `dense1=columns`
-  std::uint64_t parameters = 0;          ///< elements, without padding, of the part that has most
-  std::uint64_t bytes = 0;               ///< of what this rank's part has added up or gathered with the others
-  double waiting_seconds = 0;            ///< that this rank spent in that
+  std::uint64_t parameters = 0;          ///< elements, without padding, of the largest part
+  std::uint64_t bytes = 0;               ///< bytes that this rank summed or gathered with the other parts
+  double waiting_seconds = 0;            ///< time that this rank spent in these exchanges
 };
 
 }  // namespace ronda

@@ -29,20 +29,21 @@ class WholeValues;
 
 /// Tensor parallelism: the ranks of a group compute one model together, each a part of its large operations (see
 /// graph_split.hpp), on the same samples. Several groups share each global batch as the ranks of a MirroredStrategy do,
-/// and the ranks that have the same part average its gradients.
+/// and the ranks with the same part average its gradients.
 ///
-/// A rank keeps parameters, gradients, the optimizer's states and activations of its part of what is split. All else
-/// every rank of a group computes alike: these parameters have the same gradients there, to the bit, and so stay equal.
-/// With several groups the ranks take the first one's, since sums over the groups may have another order in each part.
-/// Results are those of a MirroredStrategy with as many ranks as there are groups, to rounding.
-/// Beside steps each rank also has the values of the whole model: see SplitState. For processors and float32.
+/// For split operations a rank stores only its part of parameters, gradients, optimizer states and activations. All
+/// other operations are computed alike by every rank of a group: their parameters have bitwise equal gradients there,
+/// and so stay equal. With several groups the ranks take the first group's values, since sums over the groups may have
+/// another order in each part. Results are those of a MirroredStrategy with as many ranks as there are groups, to
+/// rounding. Between steps each rank also has the values of the whole model: see SplitState. Only for CPUs and float32.
 ///
 /// The constructor and planning are in split_plan.cpp.
 class SplitStrategy final : public Strategy {
  public:
-  /// As MirroredStrategy's. Throws InputError also for what it is not for: GPUs, half types, sparse gradients, rules
-  /// that need whole parameters, ranks that are no whole number of groups, and operations that cannot be split.
-  /// @param options  `split` says what is split; `batch_capacity` is of the rank's group
+  /// As MirroredStrategy's. Also throws InputError for unsupported cases: GPUs, half types, sparse gradients, rules
+  /// that need whole parameters, a number of ranks that is not a multiple of the group size, and operations that cannot
+  /// be split.
+  /// @param options  `split` selects the split operations; `batch_capacity` is the group's
   SplitStrategy(Communicator communicator, const Layer& model, const Loss& loss, std::unique_ptr<Optimizer> optimizer,
                 Schedule schedule, const MirroredOptions& options, EventSink* sink = nullptr);
   ~SplitStrategy() override;
@@ -90,15 +91,15 @@ class SplitStrategy final : public Strategy {
 
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<SplitModel> model_;
-  std::unique_ptr<Replica> replica_;  ///< of this rank's part
+  std::unique_ptr<Replica> replica_;  ///< of this rank's part of the model
   std::unique_ptr<WholeValues> whole_;
-  std::unique_ptr<PlannedPartExchange> parts_;  ///< null where nothing is told in a pass
+  std::unique_ptr<PlannedPartExchange> parts_;  ///< null if no data is exchanged within a pass
   std::unique_ptr<PartsExchange> exchange_;
   std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one group
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
-  std::unique_ptr<ControlBlock> other_sums_;  ///< of evaluation and explain_nonfinite
-  StepControl ignored_;  ///< the sums of the loss on all ranks of a group but the first, which has the same
+  std::unique_ptr<ControlBlock> other_sums_;  ///< for evaluation and explain_nonfinite
+  StepControl ignored_;  ///< sums of the loss on all ranks of a group except the first, which has the same sums
   std::unique_ptr<StepQueue> queue_;
   std::unique_ptr<SplitState> state_;
   HostCopy host_copy_;

@@ -6,24 +6,24 @@
 
 namespace ronda {
 
-/// What a stage of a pipeline has cost a rank so far, the mean over the ranks that have it.
+/// Costs of a pipeline stage so far: the mean over the ranks that compute it.
 struct StageCosts {
-  std::string begins;            ///< the operation that it begins with
+  std::string begins;            ///< name of its first operation
   std::uint64_t parameters = 0;  ///< elements, without padding
-  std::uint64_t memory = 0;      ///< bytes a rank, as planned
+  std::uint64_t memory = 0;      ///< bytes per rank, as planned
   double computing_seconds = 0;  ///< forward and backward
-  double waiting_seconds = 0;    ///< for other stages, and for the sums over the ranks
+  double waiting_seconds = 0;    ///< waiting for other stages, and for the sums over the ranks
   double predicted_bubble = 0;   ///< see ronda::predicted_bubble
 
-  /// Share of the time in which a rank has nothing to compute; not a number before the first step.
+  /// Share of the time in which a rank is idle; NaN before the first step.
   [[nodiscard]] double bubble() const noexcept { return waiting_seconds / (computing_seconds + waiting_seconds); }
 };
 
-/// The share of waiting of S equal stages and M micro-batches, where a forward and each half of a backward take as
-/// long: (S-1)/(3M+S-1) with M from S on. With fewer there is less to do while the others compute.
+/// Share of waiting for S equal stages and M micro-batches, if a forward and each half of a backward take equally long:
+/// (S-1)/(3M+S-1) for M >= S. With fewer micro-batches less work can fill the waiting time.
 [[nodiscard]] double predicted_bubble(std::size_t stages, std::size_t micro_batches) noexcept;
 
-/// A line a stage, under a line of titles; none where there are no stages.
+/// One line per stage, below a header line; empty if there are no stages.
 [[nodiscard]] std::vector<std::string> stage_table(const std::vector<StageCosts>& stages);
 
 }  // namespace ronda

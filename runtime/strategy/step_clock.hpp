@@ -6,23 +6,23 @@
 
 namespace ronda {
 
-/// Where the time of a step goes on the computing thread.
+/// Measures how the computing thread's time of a step is divided into phases.
 class StepClock {
  public:
-  /// The time up to here belongs to no phase.
+  /// Excludes the time since the last call from all phases.
   void resume() noexcept { last_ = steady_seconds(); }
-  /// The time since the last call belongs to `phase`.
+  /// Adds the time since the last call to `phase`.
   void lap(double StepTimes::*phase) noexcept {
     const double now = steady_seconds();
     times_.*phase += now - last_;
     last_ = now;
   }
-  /// Of the time that went to `from`, these seconds belong to `to`.
+  /// Moves `seconds` from phase `from` to phase `to`.
   void move(double seconds, double StepTimes::*from, double StepTimes::*to) noexcept {
     times_.*from -= seconds;
     times_.*to += seconds;
   }
-  /// All since the last `take`.
+  /// Returns the times since the last `take`, and resets them.
   StepTimes take() noexcept { return std::exchange(times_, {}); }
 
  private:

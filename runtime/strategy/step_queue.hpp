@@ -17,91 +17,92 @@ namespace ronda {
 
 /// The result of a step.
 struct StepOutcome {
-  StepControl sums;  ///< over all ranks
+  StepControl sums;  ///< sums over all ranks
   UpdateOutcome update;
 };
 
-/// What a step has on its device beside the replica: where its sums and its outcome are, in the device's memory.
+/// Addresses of a step's sums and outcome in the device's memory.
 struct StepPlaces {
   StepControl* sums = nullptr;
   const UpdateOutcome* outcome = nullptr;
 };
 
-/// How a device is given steps: batches go in, results come out, in the same order. On the processor the work of a step
-/// is done when it is given; a GPU does it later, beside the host, and after the first steps as a replay of what was
-/// recorded.
+/// Submits steps to a device: batches go in, and results come out in the same order. On the CPU, `enqueue` does the
+/// work. A GPU does it asynchronously to the host, and replays recorded work after the first steps.
 ///
-/// A step has `micro_batches` pieces of work, one for each micro-batch. Up to `max_in_flight` steps may be begun before
+/// A step consists of `micro_batches` pieces of work, one per micro-batch. Up to `max_in_flight` steps may be started
+/// before the oldest is finished. Used by one thread.
 /// the oldest of them is finished. One thread uses it.
 class StepQueue {
  public:
-  /// Gives the device the work on a micro-batch, which lies on the device. Waits for nothing there.
+  /// Submits the work on a micro-batch in the device's memory, without waiting for the device.
   using Work = FunctionRef<void(const Batch& here)>;
 
   virtual ~StepQueue() = default;
 
-  /// Does `work` on the next micro-batch. Before the first of a step the sums are cleared, with `flags`; after the last
-  /// the outcome is kept for `finish`. On a GPU the work may be recorded: then `work` is called only once.
-  /// @param batch  of the host. In pinned memory (Batch::staging) it stays as it is until its step is finished; in
+  /// Submits `work` on the next micro-batch. Clears the sums, except `flags`, before the first micro-batch of a step;
+  /// keeps the outcome for `finish` after the last. On a GPU the work may be recorded: then `work` is called only once.
+  /// @param batch  in host memory. In pinned memory (Batch::staging) it must not change until its step is finished; in
   ///               other memory until this returns
-  /// Throws LogicError where as many steps as may be are in flight; what `work` throws.
+  /// Throws LogicError if max_in_flight() steps are in flight; rethrows errors of `work`.
   virtual void enqueue(const Batch& batch, const StepFlags& flags, Work work) = 0;
-  /// Waits for the oldest step that was begun and not finished; valid until the next `enqueue`. Throws LogicError where
-  /// there is none, CommunicationError where the ranks' connection ended.
+  /// Waits for the oldest unfinished step. The result is valid until the next `enqueue`. Throws LogicError if no step
+  /// is in flight, CommunicationError if the ranks' connection ended.
   virtual const StepOutcome& finish() = 0;
-  /// Waits for the steps in flight, whose results nobody will see.
+  /// Waits for the steps in flight and discards their results.
   virtual void drain() noexcept = 0;
 
-  /// Of a step.
+  /// Micro-batches per step.
   [[nodiscard]] virtual std::size_t micro_batches() const noexcept = 0;
-  /// Of the steps from the next one on. Throws LogicError within a step, and on a device that records steps.
+  /// Sets the micro-batches per step from the next step on. Throws LogicError within a step, and on a device that
+  /// records steps.
   virtual void set_micro_batches(std::size_t count) = 0;
-  /// Of the step that is begun next, or has been begun: the number of its next micro-batch, from 0.
+  /// Number of the next micro-batch within its step, from 0.
   [[nodiscard]] virtual std::size_t micro_batch() const noexcept = 0;
-  /// Whether the next micro-batch ends its step.
+  /// True if the next micro-batch is the last of its step.
   [[nodiscard]] virtual bool at_last() const noexcept = 0;
-  /// Steps whose last micro-batch was enqueued.
+  /// Number of steps whose last micro-batch was enqueued and which are not finished.
   [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
   [[nodiscard]] virtual std::size_t max_in_flight() const noexcept = 0;
 
-  // A step by hand, with none in flight; micro-batches before the last may be enqueued.
+  // Manual steps, with no step in flight; micro-batches before the last may be enqueued.
 
-  /// The same batch where the device computes; valid until the next call.
+  /// Returns the batch in the device's memory; valid until the next call.
   virtual const Batch& place(const Batch& batch) = 0;
-  /// The micro-batches of the step by hand are over: the next one begins another step.
+  /// Ends the micro-batches of the manual step: the next one begins another step.
   virtual void end_by_hand() noexcept = 0;
-  /// The outcome of its update. The host waits; valid until the next call.
+  /// Waits for the outcome of the manual step's update; valid until the next call.
   virtual const StepOutcome& outcome_by_hand() = 0;
 
-  // Datasets that the device keeps, so that batches may name their samples alone.
+  // Datasets in the device's memory, so that batches need only the numbers of their samples.
 
-  /// Bytes that `data` would take of the device's memory; none where the queue's device cannot keep it.
+  /// Bytes of device memory that `data` would take; 0 if the device cannot keep it.
   [[nodiscard]] virtual std::size_t bytes_to_keep(const Dataset& data) const = 0;
-  /// From now on batches that name samples of `data` are made of what the device holds of it. Throws ResourceError.
+  /// Copies `data` to the device: later batches that name its samples are gathered there. Throws ResourceError.
   virtual void keep(const Dataset& data, const GatherRows& gather) = 0;
   [[nodiscard]] virtual bool keeps(const Dataset& data) const noexcept = 0;
-  /// Waits for the steps in flight, and keeps no data any more.
+  /// Waits for the steps in flight, and frees all kept datasets.
   virtual void forget_data() noexcept = 0;
 };
 
-/// Throws LogicError, which names `function`, where steps were begun and not finished.
+/// Throws a LogicError that names `function` if steps are in flight.
 void require_none_in_flight(const StepQueue& queue, std::string_view function);
-/// For what ends a step: throws LogicError where other micro-batches come first.
+/// For functions that end a step: throws LogicError unless the next micro-batch is the last.
 void require_last(const StepQueue& queue);
-/// For what does not end it: throws LogicError where the next micro-batch is the last.
+/// For functions that do not end a step: throws LogicError if the next micro-batch is the last.
 void require_before_last(const StepQueue& queue);
 
 struct StepQueueOptions {
   std::span<const Field> fields;
-  std::size_t rows = 0;           ///< of a micro-batch
-  std::size_t micro_batches = 1;  ///< of a step
-  std::size_t in_flight = 1;      ///< steps, on a GPU
+  std::size_t rows = 0;           ///< per micro-batch
+  std::size_t micro_batches = 1;  ///< per step
+  std::size_t in_flight = 1;      ///< maximum number of steps in flight, on a GPU
   bool record = true;             ///< on a GPU: replay steps from the third on
 };
 
-/// Bytes of the device's memory that the queue's batches take.
+/// Bytes of device memory that the queue's batches take.
 [[nodiscard]] std::size_t bytes_of_queue(const ComputeDevice& device, const StepQueueOptions& options);
-/// @param communicator  watches recorded steps, and tells of connections between devices that ended
+/// @param communicator  watches recorded steps, and reports failed connections between devices
 /// Throws ResourceError.
 std::unique_ptr<StepQueue> make_step_queue(const ComputeDevice& device, const Communicator& communicator,
                                            const StepPlaces& places, const StepQueueOptions& options);

@@ -13,13 +13,13 @@ struct StepResult {
   double loss = 0, metric = 0;  ///< exact means over the global batch, before the update
   double weight = 0;            ///< sum of the samples' weights
   double learning_rate = 0;
-  double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
+  double gradient_norm = 0;  ///< before clipping; only computed if clipping needs it
   bool stop = false;         ///< some rank asked to stop after this step
-  bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
-  bool spoiled = false;      ///< there was an update, and it left parameters or states that are not all finite
-  bool of_finite = false;    ///< result of several steps, some of them not finite: its means are those of the others
-  bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
-  double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
+  bool nonfinite = false;    ///< the loss, or a checked gradient, was not finite: there was no update
+  bool spoiled = false;      ///< there was an update, but some parameters or states are not finite after it
+  bool of_finite = false;    ///< result of several steps, some of them not finite: the means are over the finite steps
+  bool overflow = false;     ///< some sum of gradients exceeded float16: no update, and the loss scale is halved
+  double loss_scale = 1;     ///< dynamic loss scale of the next step, for float16 gradients; 1 for other types
   StepFlags flags = {};      ///< how many ranks raised each
   /// If ranks step at their own pace: the step whose samples the gradients were computed from, by its number from
   /// Strategy::samples_for. Nullopt: this step.

@@ -9,8 +9,8 @@
 
 namespace ronda {
 
-/// The end of a step, whose gradients are complete: the exchange sums them, the updater decides and changes the
-/// parameters, and all ranks have the new ones. In the order of the stream. Collective.
+/// The end of a step with complete gradients: the exchange sums them, the updater decides and changes the parameters,
+/// and all ranks receive the new ones. In the order of the stream. Collective.
 inline void update(GradientExchange& exchange, Updater& updater, Stream& stream, StepClock& clock) {
   exchange.reduce(updater.reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range,
                   stream);
@@ -25,7 +25,7 @@ inline void update(GradientExchange& exchange, Updater& updater, Stream& stream,
   updater.average(stream);
 }
 
-/// The result of a step that is over, which counts.
+/// Returns the result of a finished step, and counts its update.
 inline StepResult count_step(const StepOutcome& outcome, TrainingState& state, StepClock& clock) {
   clock.lap(&StepTimes::optimizer);
   state.count(outcome.update.updates);

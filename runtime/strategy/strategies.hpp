@@ -13,7 +13,7 @@
 
 namespace ronda {
 
-/// What a strategy is made of; model, loss and sink as in MirroredStrategy's constructor.
+/// Arguments for making a strategy; model, loss and sink as in MirroredStrategy's constructor.
 struct StrategyRequest {
   Communicator communicator;
   const Layer& model;
@@ -24,17 +24,17 @@ struct StrategyRequest {
   EventSink* sink = nullptr;
 };
 
-/// A strategy by name.
+/// A strategy and its name.
 struct StrategyRow {
   std::string_view name;
-  std::string_view help;  ///< what a rank keeps and updates, as a phrase
-  /// Collective; throws as MirroredStrategy's constructor.
+  std::string_view help;  ///< the parts that a rank keeps and updates, as a phrase
+  /// Collective; throws as MirroredStrategy's constructor does.
   std::unique_ptr<Strategy> (*make)(StrategyRequest request);
 };
 
 /// All strategies; the first is the default.
 [[nodiscard]] std::span<const StrategyRow> strategy_rows() noexcept;
-/// The strategy that `request.options.strategy` names. Collective; throws as MirroredStrategy's constructor.
+/// Makes the strategy that `request.options.strategy` names. Collective; throws as MirroredStrategy's constructor does.
 [[nodiscard]] std::unique_ptr<Strategy> make_strategy(StrategyRequest request);
 
 }  // namespace ronda

@@ -22,14 +22,14 @@ using AnyStrategy = std::variant<Mirrored, Sharded, LocalSgd, ParameterServer, P
 /// `.strategy = "sharded"`.
 struct StrategyOptions : AnyStrategy {
   using AnyStrategy::AnyStrategy;
-  /// Throws InputError that lists the names.
+  /// Parses a strategy's name. Throws an InputError that lists the names.
   template <std::convertible_to<std::string_view> Name>
   StrategyOptions(const Name& name) : AnyStrategy(named(name)) {}
 
   [[nodiscard]] std::string_view name() const noexcept {
     return std::visit([](const auto& strategy) { return strategy.name; }, *this);
   }
-  /// The options of this strategy; null: it is another one.
+  /// The options of this strategy; null if another one is selected.
   template <class Strategy>
   [[nodiscard]] const Strategy* as() const noexcept {
     return std::get_if<Strategy>(this);
@@ -38,7 +38,7 @@ struct StrategyOptions : AnyStrategy {
   [[nodiscard]] Strategy* as() noexcept {
     return std::get_if<Strategy>(this);
   }
-  /// The same; the defaults where nothing was chosen, which is Mirrored. Throws InputError where another one was.
+  /// The same; default options if none was selected, which means Mirrored. Throws InputError if another one was.
   template <class Strategy>
   [[nodiscard]] Strategy or_default() const {
     if (const auto* chosen = as<Strategy>()) return *chosen;
@@ -53,23 +53,23 @@ struct StrategyOptions : AnyStrategy {
 
 [[nodiscard]] inline std::string_view name_of(const StrategyOptions& strategy) noexcept { return strategy.name(); }
 
-/// The strategy of this name, with its defaults. Throws InputError that lists the names.
+/// The strategy of this name, with default options. Throws an InputError that lists the names.
 [[nodiscard]] inline StrategyOptions parse_strategy(std::string_view name) { return name; }
 
-/// Throws InputError for values that cannot work, and for what the strategy cannot do.
+/// Throws InputError for invalid values, and for demands that the strategy cannot meet.
 inline void check(const StrategyOptions& options, const Demands& demands) {
   std::visit([&](const auto& strategy) { check(strategy, demands); }, options);
 }
 
-/// The options of all strategies side by side, as a command line fills them before one strategy is chosen.
+/// The options of all strategies, as a command line fills them before one strategy is chosen.
 class EveryStrategy {
  public:
-  /// Those of `chosen`, and the defaults of the others.
+  /// Takes the options of `chosen`; the other strategies get defaults.
   explicit EveryStrategy(const StrategyOptions& chosen = {}) {
     std::visit([&](const auto& strategy) { std::get<std::remove_cvref_t<decltype(strategy)>>(all_) = strategy; },
                chosen);
   }
-  /// `chosen` takes its options from here.
+  /// Copies the options of the strategy in `chosen` from here.
   void fill(StrategyOptions& chosen) const {
     std::visit([&](auto& strategy) { strategy = std::get<std::remove_cvref_t<decltype(strategy)>>(all_); }, chosen);
   }

@@ -13,24 +13,24 @@
 
 namespace ronda {
 
-/// A line of a plan that says who updates what; the bits of a training do not depend on it.
+/// Line of a plan that describes how updates are divided; the bits of a training do not depend on it.
 inline constexpr std::string_view update_by_parts_line = "update by parts in the node's memory";
 
-/// What a strategy planned for this rank before its first step.
+/// A strategy's plan for this rank, made before its first step.
 struct StrategyPlan {
-  ComputeDevice device;            ///< that the model computes on
-  std::size_t batch_capacity = 0;  ///< rows of a micro-batch
-  Shape outputs;                   ///< of the model, for a micro-batch
-  /// Elements of the parameters' arena that this rank updates, and keeps optimizer states of; nothing: all.
+  ComputeDevice device;            ///< device that the model computes on
+  std::size_t batch_capacity = 0;  ///< rows per micro-batch
+  Shape outputs;                   ///< shape of the model's outputs, for a micro-batch
+  /// Elements of the parameters' arena that this rank updates, and stores optimizer states of; nullopt: all.
   std::optional<Range> states = {};
   MemoryUse memory;
-  std::vector<std::string> lines;  ///< what the ranks agreed on, a line each
-  Picks picks;                     ///< the primitives that were chosen
-  bool timed_something = false;    ///< some of them by timing in this run
+  std::vector<std::string> lines;  ///< settings that the ranks agreed on, one per line
+  Picks picks;                     ///< the chosen primitives
+  bool timed_something = false;    ///< some of them were chosen by timing in this run
 
-  /// Throws InputError, agreed, where ranks have other lines. Collective.
+  /// Throws InputError, agreed, if the ranks' lines differ. Collective.
   void require_equal_on(const Communicator& communicator) const;
-  /// Of `lines`.
+  /// Hash of `lines`.
   [[nodiscard]] std::string hash() const;
 };
 

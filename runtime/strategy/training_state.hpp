@@ -21,14 +21,14 @@
 
 namespace ronda {
 
-/// All that a training keeps from step to step on one rank: parameters, what optimizer, layers and exchange keep, the
-/// number of updates and the factor of the learning rate. Checkpoints, audits and hooks read and set it.
+/// All state that a training keeps from step to step on one rank: parameters, states of optimizer, layers and exchange,
+/// the number of updates and the factor of the learning rate. Checkpoints, audits and hooks read and set it.
 ///
-/// Functions that set something throw LogicError with steps in flight. With MirroredOptions::one_copy the ranks of a
-/// node have one memory for parameters and their average, and all functions that change these are collective.
+/// Functions that set state throw LogicError with steps in flight. With MirroredOptions::one_copy the ranks of a node
+/// share one memory for parameters and their average, and all functions that change these are collective.
 class TrainingState {
  public:
-  /// The parts of a strategy; all outlive this object.
+  /// The parts of a strategy; all must outlive this object.
   struct Parts {
     Communicator& communicator;
     Replica& replica;
@@ -36,9 +36,9 @@ class TrainingState {
     Updater& updater;
     GradientExchange& exchange;
     const StepQueue& queue;
-    std::vector<Range> shares;  ///< elements that each rank keeps the optimizer's states of, where these are divided
-    Shard computing;            ///< of the ranks that compute: all, or the workers; empty where this rank does not
-    bool has_samples = true;    ///< MirroredOptions::has_samples
+    std::vector<Range> shares;  ///< per rank: the elements whose optimizer state it stores, if these are divided
+    Shard computing;  ///< shard of the computing ranks (all, or the workers); empty if this rank does not compute
+    bool has_samples = true;  ///< MirroredOptions::has_samples
   };
 
   explicit TrainingState(const Parts& parts)
@@ -46,93 +46,97 @@ class TrainingState {
   TrainingState(const TrainingState&) = delete;
   virtual ~TrainingState() = default;
 
-  /// Of the whole model. Where a rank computes a part of it (PipelineState), the others' values are up to date after
-  /// `gather_state`, `average_states` and `parameter_hash`; this holds for all that is shown here.
+  /// Parameters of the whole model. If a rank computes only a part of the model (PipelineState), the values of the
+  /// other parts are up to date only after `gather_state`, `average_states` or `parameter_hash`; this holds for all
+  /// state in this class.
   [[nodiscard]] virtual std::span<const Parameter> parameters() const noexcept { return parts_.replica.parameters(); }
-  /// Elements, without padding.
+  /// Number of elements, without padding.
   [[nodiscard]] std::size_t parameter_count() const { return elements_of(parameters()); }
-  /// A hash of all parameters in file layout, after a check that all ranks have the same. Collective. Throws Error,
+  /// Checks that all ranks have the same parameters, and returns their hash in file layout. Collective. Throws Error,
   /// agreed, if they differ.
   [[nodiscard]] virtual std::string parameter_hash() const;
-  /// Copies rank 0's parameters to all ranks, and renews what layers read of them in a half type. Call it after setting
-  /// parameters (`Parameter::master`, if there is one); where a rank computes a part of the model, after `gather_state`
-  /// and that. Collective.
+  /// Copies rank 0's parameters to all ranks, and rounds them again to the half-type values that layers read. Call it
+  /// after setting parameters (`Parameter::master`, if there is one); if a rank computes only a part of the model, call
+  /// `gather_state` before setting them. Collective.
   virtual void broadcast_parameters();
-  /// With MirroredOptions::one_copy: returns when all ranks have come. For who sets parameters by what `visit` shows:
-  /// he meets before, so that nobody reads any more, and after, so that all have what was set; one rank sets it, or all
-  /// set the same. Without it returns at once. Collective.
+  /// With MirroredOptions::one_copy: a barrier over all ranks. A caller that sets parameters through `visit` calls it
+  /// before, so that no rank still reads them, and after, so that all ranks see the new values; either one rank sets
+  /// them, or all set the same values. Without one_copy it returns at once. Collective.
   void meet();
-  /// Copies rank 0's of what layers keep to all ranks, without what each rank has for itself (Scope::per_rank). Call it
-  /// after setting such states. Collective.
+  /// Copies rank 0's layer states to all ranks, except those with Scope::per_rank. Call it after setting such states.
+  /// Collective.
   void broadcast_states();
 
-  /// With MirroredOptions::ema_decay: calls `body`, during which the parameters are their exponential moving average
-  /// over the updates so far. Without: calls it. No step may begin in it. Not collective, but with one_copy:
-  /// then parameters stay the average where `body` throws an error that is not agreed.
+  /// Calls `body`. With MirroredOptions::ema_decay, the parameters are replaced by their exponential moving average
+  /// over the updates so far until `body` returns. No step may begin in `body`. Not collective, except with one_copy:
+  /// then the parameters stay the average if `body` throws an error that is not agreed.
   void with_average(FunctionRef<void()> body);
-  /// Sets the average, if there is one, to the parameters as they are. The same on all ranks; not collective, but with
+  /// Sets the average, if there is one, to the current parameters. Call it on all ranks. Not collective, except with
   /// one_copy.
   virtual void restart_average();
 
-  /// Visits all that a checkpoint needs except `updates()` and `divided()`: parameters (in float32) and their average,
-  /// what optimizer and layers keep, and the loss scale.
+  /// Visits all state that a checkpoint needs except `updates()` and `divided()`: parameters (in float32) and their
+  /// average, optimizer and layer states, and the loss scale.
   virtual void visit(StateVisitor& visitor);
-  /// The part of it that the model's outputs depend on: parameters, and what layers keep.
+  /// Visits the part of it that the model's outputs depend on: parameters and layer states.
   virtual void visit_model(StateVisitor& visitor);
-  /// What layers keep.
+  /// Visits the layer states.
   virtual void visit_layer_states(StateVisitor& visitor) { parts_.replica.visit_layer_states(visitor); }
-  /// The optimizer's states where each rank keeps those of its share alone (MirroredOptions::divide_states): `visit`
-  /// does not show these then.
+  /// The optimizer's states if each rank keeps only its share of them (MirroredOptions::divide_states); then `visit`
+  /// does not show them.
   [[nodiscard]] DividedStates& divided() noexcept { return *divided_; }
-  /// Gathers the optimizer's state, if each rank has only a part of it: on every rank (NodeReduce), or as
-  /// DividedStates::whole shows it. Where ranks make steps of their own, they synchronise, and their optimizers' states
-  /// become the mean. Call it before these or what `visit` shows are read. Collective. What `visit`
-  /// writes must be whole, and the same, on all ranks.
+  /// Gathers the optimizer's state if each rank has only a part of it: on every rank (NodeReduce), or as
+  /// DividedStates::whole shows it. If ranks do not take every step together (see Pace), they synchronise, and their
+  /// optimizers' states become the mean. Call it before reading these states or those of `visit`. Collective. Values
+  /// written through `visit` must be whole, and the same on all ranks.
   virtual void gather_state();
-  /// Sets what layers keep with Scope::averaged to the mean over the ranks, the same bits on all; evaluation calls it.
-  /// Where ranks make steps of their own, they synchronise.
-  /// Numbers that are equal on all ranks stay as they are, to the bit. Collective; with one rank it does nothing.
+  /// Sets each layer state with Scope::averaged to its mean over the ranks, the same bits on all ranks; evaluation
+  /// calls it. If ranks do not take every step together, they synchronise. Numbers that are equal on all ranks stay
+  /// unchanged, to the bit. Collective; with one rank it does nothing.
   virtual void average_states();
 
-  /// Steps that changed the parameters so far; the schedule and Adam's bias correction use it. The same on all ranks.
+  /// Number of steps that changed the parameters; used by the schedule and Adam's bias correction. The same on all
+  /// ranks.
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
   /// The number of the step that begins next.
   [[nodiscard]] std::uint64_t next_step() const noexcept { return updates_ + parts_.queue.in_flight() + 1; }
-  /// For a training that goes on from a checkpoint; called after `visit` has written. Where a rank computes a part of
-  /// the model, `gather_state` comes before both.
+  /// Sets the number of updates of a resumed training. Call it after writing through `visit`; if a rank computes only a
+  /// part of the model, call `gather_state` before both.
   virtual void set_updates(std::uint64_t updates);
-  /// After a step: `updates` is its outcome's.
+  /// Sets the number of updates to that of a step's outcome.
   void count(std::uint64_t updates) noexcept { updates_ = updates; }
   /// Starts `schedule` at the next update, for a second `fit`. Not collective; the same on all ranks.
   void set_schedule(const Schedule& schedule);
-  /// From the next step on: the schedule's rates times `factor`. Not collective; the same on all ranks. Throws
+  /// Multiplies the schedule's rates by `factor` from the next step on. Not collective; the same on all ranks. Throws
   /// InputError for a factor that is negative or not finite.
   void set_rate_factor(double factor);
   [[nodiscard]] double rate_factor() const noexcept { return rate_factor_; }
 
-  /// Sets the smallest of each parameter that is pruned (ParameterGroup::pruned) and not frozen to zero, by magnitude,
-  /// a `share` of its elements, also in their average. From then on their zeros stay zero: whatever was pruned is known
-  /// by the values alone, and a checkpoint needs no more. The same on all ranks, which have the same values, without a
-  /// message; with one_copy collective, between two meetings. Throws InputError for a share that is not from 0 to 1.
+  /// Sets the smallest elements by magnitude, a `share` of each parameter that is pruned (ParameterGroup::pruned) and
+  /// not frozen, to zero, also in the average. From then on zeros stay zero: the values themselves show which elements
+  /// are pruned, so a checkpoint needs no other record. The same on all ranks, which have the same values, without a
+  /// message; with one_copy collective, and called between two calls of `meet`. Throws InputError for a share outside
+  /// [0, 1].
   virtual void prune(double share);
-  /// Whether zeros of these parameters stay zero, from the next update on. Not collective; the same on all ranks.
+  /// Sets whether zeros of these parameters stay zero, from the next update on. Not collective; the same on all ranks.
   void set_keeps_zeros(bool keeps);
   [[nodiscard]] bool keeps_zeros() const noexcept { return keeps_zeros_; }
   struct Zeros {
-    std::uint64_t weights = 0, zeros = 0;  ///< elements of the parameters that are pruned, without padding
+    std::uint64_t weights = 0, zeros = 0;  ///< elements of the pruned parameters, without padding
   };
-  /// Of the parameters that are trained, not their average. Not collective, unless each rank has a part of the model.
+  /// Counts the zeros of the trained parameters, not of their average. Not collective, unless each rank has a part of
+  /// the model.
   [[nodiscard]] virtual Zeros zeros() const;
 
  protected:
   TrainingState(const Parts& parts, std::unique_ptr<DividedStates> divided)
       : parts_(parts), divided_(std::move(divided)), exchange_(parts.exchange.traits()) {}
   [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
-  /// What the exchange keeps.
+  /// Visits the exchange's states.
   void visit_exchange(StateVisitor& visitor) {
     if (exchange_.kept != nullptr) exchange_.kept->visit(visitor);
   }
-  /// Exchanges the parameters with their average.
+  /// Swaps the parameters and their average.
   virtual void swap_average();
 
  private:
@@ -146,11 +150,11 @@ class TrainingState {
   double rate_factor_ = 1;
   bool shows_average_ = false;  ///< in with_average
   bool keeps_zeros_ = false;
-  std::vector<std::int32_t> magnitudes_;  ///< of a parameter that is pruned
+  std::vector<std::int32_t> magnitudes_;  ///< scratch: of a parameter that is pruned
 };
 
-/// A hash of the parameters, which is returned; empty: this rank shares those of another. Collective. Throws Error,
-/// agreed, where the ranks' differ.
+/// Checks that all ranks have the same hash of their parameters, and returns it. An empty hash: this rank shares
+/// another rank's parameters. Collective. Throws Error, agreed, if the hashes differ.
 [[nodiscard]] std::string equal_on_ranks(const Communicator& communicator, const std::string& hash);
 
 }  // namespace ronda

@@ -5,8 +5,8 @@
 
 namespace ronda {
 
-/// The hosts of the Slurm allocation that this process runs in, with a slot a task; none outside one. Throws InputError
-/// where Slurm's variables are not what they should be.
+/// The hosts of the Slurm allocation of this process, with one slot per task; empty outside an allocation. Throws
+/// InputError if Slurm's environment variables are malformed.
 [[nodiscard]] std::vector<Host> hosts_of_allocation();
 
 }  // namespace ronda

@@ -9,14 +9,14 @@ namespace ronda {
 
 /// A machine that ranks may be started on.
 struct Host {
-  std::string name;  ///< that ssh and mpirun may be given: see checked_host; an IPv6 address without brackets
-  int slots = 1;     ///< the most ranks on it
+  std::string name;  ///< name for ssh and mpirun: see checked_host; IPv6 addresses without brackets
+  int slots = 1;     ///< maximum number of ranks on it
 
   bool operator==(const Host&) const = default;
 };
 
 /// Checks a host's name, or an IPv6 address with or without brackets, and returns it for Host::name. A name has
-/// letters, digits, '.', '_' and '-'. It does not begin with '-': as a word of a command it would be an option. Throws
+/// letters, digits, '.', '_' and '-'. It may not begin with '-', as a command would take it for an option. Throws
 /// InputError.
 [[nodiscard]] std::string checked_host(std::string_view name);
 
@@ -24,9 +24,9 @@ struct Host {
 /// times has the slots of all its entries. At most 2^20 slots in all. Throws InputError.
 [[nodiscard]] std::vector<Host> parse_hosts(std::string_view list);
 
-/// A hostfile in a format of mpirun: a line `NAME slots=N` per host (Open MPI), with or without blanks around '=',
-/// `NAME:N` (MPICH), or a line per slot ($PBS_NODEFILE). # begins a comment; max_slots is read and not used. Throws
-/// InputError that names file and line.
+/// A hostfile in a format of mpirun: one line per host, `NAME slots=N` (Open MPI, with or without blanks around '=') or
+/// `NAME:N` (MPICH), or one line per slot ($PBS_NODEFILE). # begins a comment; max_slots is ignored. Throws InputError
+/// with file and line.
 [[nodiscard]] std::vector<Host> read_hostfile(const std::filesystem::path& path);
 
 /// `2(x3),1`, as Slurm writes SLURM_TASKS_PER_NODE: 2, 2, 2, 1. Throws InputError.

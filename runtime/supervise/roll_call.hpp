@@ -8,25 +8,26 @@
 
 namespace ronda {
 
-/// Whether a host's name is this machine's own, or localhost.
+/// Whether `name` is the name of this machine, or localhost.
 [[nodiscard]] bool is_this_machine(const std::string& name);
 
-/// Asks hosts, all at once, whether they still answer: each is to run `true`. This machine always answers.
+/// Checks which hosts still respond, by running `true` on all of them at once. This machine always counts as
+/// responding.
 class RollCall {
  public:
-  /// @param agent     reaches a host: AGENT HOST COMMAND, as ssh does
-  /// @param patience  seconds that an answer may take
+  /// @param agent     command that reaches a host: AGENT HOST COMMAND, such as ssh
+  /// @param patience  timeout in seconds
   RollCall(std::span<const std::string> agent, std::span<const Host> hosts, double patience);
 
-  /// True when all have answered or had their time. Does not wait.
+  /// Whether all hosts have responded, or the timeout is over. Does not wait.
   [[nodiscard]] bool over();
-  /// Those that have answered, in their order.
+  /// The hosts that have responded, in the given order.
   [[nodiscard]] std::vector<Host> present();
 
  private:
   struct Call {
     Host host;
-    std::vector<ChildProcess> child;  ///< none for this machine
+    std::vector<ChildProcess> child;  ///< empty for this machine
   };
   std::vector<Call> calls_;
   double end_;

@@ -14,28 +14,28 @@ namespace ronda {
 
 struct SupervisorOptions {
   std::vector<std::string> command;                ///< the training program, which resumes by itself
-  std::vector<std::string> launcher = {"mpirun"};  ///< is given -n RANKS --host HOSTS COMMAND
-  std::vector<std::string> agent;                  ///< reaches a host: AGENT HOST COMMAND
+  std::vector<std::string> launcher = {"mpirun"};  ///< receives the arguments -n RANKS --host HOSTS COMMAND
+  std::vector<std::string> agent;                  ///< command that reaches a host: AGENT HOST COMMAND
   std::vector<Host> hosts;
-  int ranks = 0;          ///< over all hosts, where all are there
-  int min_ranks = 1;      ///< with fewer it waits for hosts
-  int max_failures = 10;  ///< in a row, without a new checkpoint between
-  /// Folder of the program's --trace; empty: none. Start N gets a folder beside it, `TRACE-start-N`: the records of the
-  /// start that failed stay.
+  int ranks = 0;          ///< number of ranks if all hosts respond
+  int min_ranks = 1;      ///< with fewer, the supervisor waits for hosts
+  int max_failures = 10;  ///< limit of failures in a row without a new checkpoint
+  /// Folder of the program's --trace; empty: none. Start N uses the folder `TRACE-start-N`, so that the records of
+  /// failed starts are kept.
   std::string trace;
-  std::filesystem::path checkpoints;  ///< the folder in which a new entry is progress; empty: none is ever seen
+  std::filesystem::path checkpoints;  ///< folder in which a new entry means progress; empty: progress is not detected
   double first_backoff = 1, longest_backoff = 60;  ///< seconds before a restart; doubled after each failure in a row
-  double look_every = 30;                          ///< seconds between two looks at the hosts
-  double patience = 10;                            ///< seconds that a host may take to answer
-  double wait_for_hosts = 600;                     ///< seconds that too few hosts are borne
-  double grace = 60;                               ///< seconds to save in when asked to, or to end in after an error
+  double look_every = 30;                          ///< seconds between checks of the hosts
+  double patience = 10;                            ///< seconds for a host to respond
+  double wait_for_hosts = 600;                     ///< seconds to wait while there are too few hosts
+  double grace = 60;                               ///< seconds for the job to save on request, or to end after an error
 };
 
 struct SupervisorReport {
-  int status = 0;  ///< what this process should end with
+  int status = 0;  ///< exit status for this process
   int starts = 0, failures = 0;
   double wall_seconds = 0;
-  std::string gave_up = {};  ///< why; empty: it did not
+  std::string gave_up = {};  ///< reason for giving up; empty: did not give up
   struct Happening {
     double seconds;  ///< since the beginning
     std::string text;
@@ -43,23 +43,22 @@ struct SupervisorReport {
   std::vector<Happening> happenings;
 };
 
-/// Runs a training job under mpirun until it is done: starts it again on the hosts that answer when a rank or a host
-/// dies, and on all of them when lost ones are back. The job itself resumes from its newest checkpoint.
+/// Runs a training job under mpirun until it is done. If a rank or a host fails, restarts the job on the hosts that
+/// respond; if lost hosts return, restarts it on all hosts. The job itself resumes from its newest checkpoint.
 ///
 /// Exit status of a job:
 /// - 0: done;
-/// - 2: wrong input, which a retry does not mend; also a program that cannot be started, or a launcher that starts
-///   nothing;
-/// - 75: stopped in good order;
+/// - 2: invalid input, which a retry cannot fix; also if the program cannot be started, or the launcher starts nothing;
+/// - 75: stopped on request;
 /// - any other: a failure.
 class Supervisor {
  public:
-  /// @param inbox  made before anything that a signal should not end; outlives this object
+  /// @param inbox  made before anything that a signal must not terminate; must outlive this object
   /// @param say    prints a line about each event
   Supervisor(SupervisorOptions options, SignalInbox& inbox, std::function<void(const std::string&)> say);
 
   /// Blocks. SIGUSR1, SIGTERM, SIGINT and SIGHUP make the job save and stop; a second SIGTERM or SIGINT ends it. The
-  /// status is then 75 if nothing was lost: the job has written a checkpoint since the first signal, or had not begun.
+  /// status is then 75 if no progress was lost: the job wrote a checkpoint after the first signal, or had not begun.
   SupervisorReport run();
 
  private:
@@ -86,17 +85,17 @@ class Supervisor {
   SupervisorReport report_;
   double beginning_;
 
-  bool stopping_ = false;     ///< we were asked to
-  bool not_started_ = false;  ///< the launcher has said that it cannot start the program
-  bool making_way_ = false;   ///< the job was told to save, because a host is back
-  double save_until_ = 0;     ///< when a job that was asked to save is ended; 0: not asked
-  double ask_again_ = 0;      ///< when a job that was asked to save is asked once more; 0: not asked
+  bool stopping_ = false;     ///< a signal has requested a stop
+  bool not_started_ = false;  ///< the launcher reported that it cannot start the program
+  bool making_way_ = false;   ///< the job was asked to save because a host is back
+  double save_until_ = 0;     ///< time to end a job that was asked to save; 0: not asked
+  double ask_again_ = 0;      ///< time to repeat the request to save; 0: not asked
   std::string saved_before_;  ///< the newest checkpoint when the job was asked to save
-  double leave_until_ = 0;    ///< when a job that told an error is ended; 0: told none
-  double kill_at_ = 0;        ///< when a job that was ended is killed; 0: was not ended
+  double leave_until_ = 0;    ///< time to end a job that reported an error; 0: no error
+  double kill_at_ = 0;        ///< time to kill a job that was asked to end; 0: not asked
   std::optional<RollCall> roll_call_;
   double next_look_ = 0;
-  std::vector<Host> missed_;  ///< those in use that did not answer the last look
+  std::vector<Host> missed_;  ///< hosts in use that did not respond to the last check
 };
 
 }  // namespace ronda

@@ -17,9 +17,9 @@ namespace ronda {
 /// @param threads_text  all ranks'
 void tell_binding(const World& world, const ThreadCount& threads, const std::string& threads_text, EventSink& sink);
 
-/// Why a rank computes with more threads than it has cores for, and what to do: `computes with 2 threads on 1 core, …`.
+/// Why a rank computes with more threads than it has cores for, and the remedy: `computes with 2 threads on 1 core, …`.
 /// Empty if it does not.
-/// @param bound    cores that it may run on, shared ones included
+/// @param bound    cores that the rank may run on, including shared ones
 /// @param machine  cores of its machine or container
 /// @param ranks    on that machine
 [[nodiscard]] std::string why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks);

@@ -9,29 +9,29 @@
 
 namespace ronda {
 
-/// Half of each host's ranks are servers, the last ones of it; of an odd number the smaller half. Throws InputError
-/// where no host has two ranks.
+/// Makes half of each host's ranks servers, the last ones; the smaller half of an odd number. Throws InputError if no
+/// host has two ranks.
 /// @param hosts  by rank
 [[nodiscard]] Roles roles_beside(const HostNames& hosts);
 
-/// A host's ranks take its tasks: the first ones those of chiefs and workers, the last ones those of servers. Hosts
-/// have one name where they are equal, in upper or lower case, or one is the other with a domain; `localhost` is the
-/// host where all ranks are on one. A task whose host is no name of these is on the one that takes it for itself; or,
-/// an address, on the one that this machine finds it for by the host's name. Among several hosts no loopback address is
-/// anybody's. Throws InputError that names a task without a rank, or a rank without a task.
+/// Assigns a host's tasks to its ranks: chiefs and workers to the first ones, servers to the last ones. Two host names
+/// match if they are equal, ignoring case, or differ only by a domain; `localhost` matches if all ranks are on one
+/// host. A task whose host matches no name belongs to the host that recognises that name as its own (`own`), or, if it
+/// is an address, to the host whose name this machine resolves to it. With several hosts, loopback addresses match
+/// none. Throws an InputError that names a task without a rank, or a rank without a task.
 /// @param hosts   by rank
 /// @param source  of the tasks, for messages
-/// @param own     by rank, what own_task_hosts has there; empty: not known
+/// @param own     by rank, the result of own_task_hosts there; empty: not known
 [[nodiscard]] Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const std::string& source,
                                    const std::vector<std::string>& own = {});
 
-/// The hosts of the tasks of `cluster` that this machine takes for itself (is_this_host), a line each: for all ranks to
-/// hear, since others may not know these names. Without those that `hosts` has, which need no asking. Nothing where
-/// there is no such file that can be read. Not collective.
+/// Returns the task hosts in `cluster` that this machine recognises as itself (is_this_host), one per line, to be sent
+/// to all ranks, which may not know these names. Leaves out the names in `hosts`, which need no lookup. Empty if the
+/// file cannot be read. Not collective.
 [[nodiscard]] std::string own_task_hosts(const TrainingOptions& options, const HostNames& hosts);
 
-/// Of a parameter server: sets `server_ranks` where `servers_beside` or `cluster` asks for that. Throws as these do,
-/// and where other ones stand there. Not collective: each rank reads the file.
+/// Sets `server_ranks` of a parameter server if `servers_beside` or `cluster` requests it. Throws as the functions
+/// above do, and if `server_ranks` is set to other ranks. Not collective: each rank reads the file.
 /// @param hosts, own  as for roles_of_tasks
 void place_servers(TrainingOptions& options, const HostNames& hosts, const std::vector<std::string>& own = {});
 

@@ -9,20 +9,21 @@
 
 namespace ronda {
 
-/// The device that this rank computes on, as the options and the machine have it: the processor, or the GPU of this
-/// rank's number on its node. `automatic` is the processor so far, and says in one line what there would be. Throws
-/// InputError, on all ranks, where a GPU is asked for and a rank has none. Collective.
+/// Chooses the device that this rank computes on from the options and the machine: the CPU, or the GPU with this rank's
+/// number on its node. `automatic` selects the CPU, and prints a note if a GPU is present. Throws InputError, on all
+/// ranks, if a GPU is requested and a rank has none. Collective.
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
                             EventSink& sink);
 
-/// Throws InputError where the options want what no GPU does yet.
+/// Throws InputError for options that GPUs do not support yet.
 void require_for_gpus(const TrainingOptions& options);
 
-/// Throws InputError where the options want what this rank's processor does not do, or does slowly and was not told to.
+/// Throws InputError for options that this rank's CPU does not support, or supports only slowly while the options do
+/// not allow that.
 void require_for_processor(const TrainingOptions& options);
 
-/// Why `--device cuda` cannot be, in one line; empty where it can.
-/// @param reasons  by rank, why that has no GPU; empty where it has
+/// Why `--device cuda` is not possible, in one line; empty if it is.
+/// @param reasons  by rank: why it has no GPU; empty if it has one
 [[nodiscard]] std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts);
 
 }  // namespace ronda

@@ -9,10 +9,10 @@
 
 namespace ronda {
 
-/// Sets the strategy's states from a checkpoint, and returns how far that training had come. Says whether the bits will
-/// be those of a training that was never interrupted. Collective; throws InputError, agreed, where the checkpoint does
-/// not fit, and where `options.exact` is not to be had.
-/// @param plan  of the training batches: with another global batch, the samples that are done count
+/// Sets the strategy's states from a checkpoint, and returns the progress of its training. Reports whether the bits
+/// will be those of an uninterrupted training. Collective; throws InputError, agreed, if the checkpoint does not match,
+/// or if `options.exact` cannot be met.
+/// @param plan  of the training batches: with another global batch size, progress is counted in samples
 [[nodiscard]] TrainingProgress go_on_from(const Resumption& resumption, const TrainingSetup& setup,
                                           const BatchPlan& plan, Strategy& strategy, EventSink& sink);
 

@@ -5,23 +5,24 @@
 
 namespace ronda {
 
-/// Addresses of hosts, of IPv4 and IPv6, as this machine finds them by the host's name. A loopback address is nobody's:
-/// it means another host on each. A name is asked for once.
+/// IPv4 and IPv6 addresses of hosts, as this machine resolves their names. Loopback addresses are ignored: they mean
+/// another host on each machine. Each name is resolved only once.
 class HostAddresses {
  public:
-  /// No where `address` is none, or the name is not known here. Takes as long as asking for the name.
+  /// True if `host` resolves to `address`; false if `address` is invalid or the name is unknown. May wait for name
+  /// resolution.
   [[nodiscard]] bool has(const std::string& host, const std::string& address);
 
  private:
   std::map<std::string, std::set<std::string>> known_;  ///< by host
 };
 
-/// Whether an address in numbers is a loopback address.
+/// True if a numeric address is a loopback address.
 [[nodiscard]] bool is_loopback(const std::string& address);
 
-/// Whether this machine takes `host` for itself: an address of one of its interfaces, but for loopback addresses, which
-/// each machine has; or a name that it finds such an address for, or a loopback address, as its own table of names may
-/// have (/etc/hosts). Takes as long as asking for the name.
+/// True if `host` means this machine: an address of one of its interfaces, except loopback addresses, which every
+/// machine has; or a name that resolves to such an address, or to a loopback address, as in this machine's /etc/hosts.
+/// May wait for name resolution.
 [[nodiscard]] bool is_this_host(const std::string& host);
 
 }  // namespace ronda

@@ -7,27 +7,26 @@
 
 namespace ronda {
 
-/// Keeps what messages cost (`Communicator::link_costs`) from one run to the next in the user's cache: a file for these
-/// hosts, with so many ranks on each, and this way of moving messages on. Rank 0 reads and writes; all ranks get the
-/// same.
+/// Keeps link costs (`Communicator::link_costs`) from one run to the next in the user's cache: one file for these
+/// hosts, this number of ranks on each, and this progress mode. Rank 0 reads and writes; all ranks get the same.
 class LinkStore {
  public:
   LinkStore(Communicator communicator, Progress progress);
 
-  /// The communicator gets what is known; nothing where that is not there or damaged. Collective.
+  /// Sets the communicator's link costs from the file; does nothing if the file is missing or damaged. Collective.
   void load();
-  /// After load, on rank 0: what is wrong with the file; empty where nothing is.
+  /// Call it after load, on rank 0: describes damage of the file; empty if there is none.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
-  /// Writes what the communicator knows by now, where that is new; a damaged file goes in any case. A cache that cannot
-  /// be written is no error. Not collective.
+  /// Writes the communicator's current link costs if they are new; always replaces a damaged file. A cache that cannot
+  /// be written is not an error. Not collective.
   void keep();
 
  private:
   void read();
 
   Communicator communicator_;
-  std::filesystem::path file_;  ///< empty: there is no cache, or this is not rank 0
-  std::string known_;           ///< what the file has, as text
+  std::filesystem::path file_;  ///< empty: no cache, or not rank 0
+  std::string known_;           ///< contents of the file, as text
   std::string damage_;
 };
 

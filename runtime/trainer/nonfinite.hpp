@@ -4,14 +4,14 @@
 
 namespace ronda {
 
-/// What becomes of a training whose loss, gradients or parameters are not finite. Where loss or gradients are not there
-/// is no update in such a step, on any rank; an update that overflows cannot be skipped any more, and stops it.
+/// Action if a loss, gradients or parameters are not finite. For a loss or gradients no rank applies that step's
+/// update; an update that overflows cannot be undone, and stops the training.
 enum class OnNonfinite : std::uint8_t {
-  stop,      ///< it fails, and says where that came from
-  skip,      ///< it goes on with the next batch
-  rollback,  ///< likewise, but with parameters and optimizer as in the last checkpoint
+  stop,      ///< the training fails, and reports the origin
+  skip,      ///< the training continues with the next batch
+  rollback,  ///< the same, with parameters and optimizer from the last checkpoint
 };
-/// stop, skip, rollback. Throws InputError that lists them.
+/// Parses stop, skip or rollback. Throws an InputError that lists them.
 [[nodiscard]] OnNonfinite parse_on_nonfinite(std::string_view name);
 [[nodiscard]] std::string_view name_of(OnNonfinite choice) noexcept;
 

@@ -10,24 +10,24 @@
 
 namespace ronda {
 
-/// The option for a number that some optimizers read, with their usual values.
+/// The option for a number that some optimizers read; includes their default values.
 /// @param field      `optimizer.beta1`
 /// @param optimizer  the chosen one
 [[nodiscard]] Option option_of_optimizer(std::string_view name, std::string_view field, std::string_view optimizer);
 /// The option for a field that some schedules read.
 /// @param schedule  the chosen one
 [[nodiscard]] Option option_of_schedule(std::string_view name, std::string help, std::string_view schedule);
-/// The weight decays of all optimizers: `0; adamw 0.01`.
+/// The default weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
-/// Those that decouple it.
+/// The optimizers with decoupled weight decay.
 [[nodiscard]] std::string decoupled_optimizers();
 
-/// Each with its help.
+/// The strategies, each with its help.
 [[nodiscard]] std::string listed_strategies();
-/// Those of processors, and those of GPUs.
+/// The allreduce algorithms for CPUs and those for GPUs.
 [[nodiscard]] std::string listed_allreduces();
 
-/// Calls `see(Option, field)` for each option, or `see(Option, field, parse)` where a text is read in a way of its own.
+/// Calls `see(Option, field)` for each option, or `see(Option, field, parse)` for an option with its own parser.
 /// @param Options  TrainingOptions, or const
 /// @param every    has the fields of strategies
 template <class Options, class Visitor>

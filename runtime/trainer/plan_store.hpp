@@ -11,27 +11,27 @@
 
 namespace ronda {
 
-/// Keeps what was chosen by timing from one run to the next: in a file that the user names, or in the user's cache, a
-/// file for each kind of machine and set-up. Rank 0 reads and writes; all ranks get the same. What messages cost is in
-/// the user's file too; beside the cache it has a file of its own, the LinkStore's.
+/// Keeps the choices made by timing from one run to the next: in a file that the user names, or in the user's cache,
+/// one file for each kind of machine and configuration. Rank 0 reads and writes; all ranks get the same. The user's
+/// file also holds the link costs; in the cache these have a file of their own, the LinkStore's.
 class PlanStore {
  public:
   /// @param file         the user's plan file; empty: the cache
-  /// @param environment  what timings depend on: processor, library, threads, ranks a node
+  /// @param environment  all that timings depend on: processor, library, threads, ranks per node
   PlanStore(const World& world, std::filesystem::path file, std::map<std::string, std::string> environment);
 
-  /// What is known; the communicator gets what it has of link costs. Collective; throws InputError, agreed, where the
-  /// user's file is damaged or from another environment.
+  /// Returns the stored choices, and sets the communicator's link costs from the store. Collective; throws InputError,
+  /// agreed, if the user's file is damaged or from another environment.
   [[nodiscard]] Picks load();
-  /// After load, on rank 0: what is wrong with a cached file, a line each. It is made anew; the user's own file would
-  /// be an error.
+  /// Call it after load, on rank 0: describes each damage of a cached file, one per line. Such a file is written anew;
+  /// damage in the user's own file is an error.
   [[nodiscard]] std::vector<std::string> damages() const;
-  /// The user's file, where it was there: then the plan has to be that one. Otherwise empty.
+  /// Path of the user's file if it existed (then the plan must match it); otherwise empty.
   [[nodiscard]] std::string given_name() const { return given_ ? file_.string() : std::string(); }
 
-  /// Compares with the user's file where it was there (InputError, agreed, on the first line that differs), and
-  /// otherwise writes what was chosen; notes on rank 0 whether what was timed is there for the next run. A cache that
-  /// cannot be written is no error. Collective.
+  /// Compares the plan with the user's file if it existed (InputError, agreed, on the first line that differs);
+  /// otherwise writes the choices. Notes on rank 0 whether timed choices are stored for the next run. A cache that
+  /// cannot be written is not an error. Collective.
   void keep(const Strategy& strategy, EventSink& sink);
 
  private:
@@ -49,7 +49,7 @@ class PlanStore {
   Picks known_;
   std::string known_links_;  ///< as text; empty: none
   std::vector<std::string> entries_;
-  std::string damage_;  ///< of the cache's file; empty: none
+  std::string damage_;  ///< damage of the cached file; empty: none
 };
 
 }  // namespace ronda

@@ -17,51 +17,52 @@
 namespace ronda {
 
 struct PredictorOptions {
-  std::size_t batch_size = 64;  ///< samples that are computed at once
+  std::size_t batch_size = 64;  ///< samples per forward pass
   int threads = 1;
-  /// Changes the graph before it is planned, as `with_int8` does; empty: nothing.
+  /// Changes the graph before it is planned, as `with_int8` does; empty: no change.
   std::function<Graph(Graph)> rewrite = {};
 };
 
-/// What a model gives for some samples: (samples, …), plain float32.
+/// Outputs of a model for some samples: (samples, …), plain float32.
 struct Predictions {
   Shape shape;
   std::vector<float> values;
 };
 
-/// A trained model that only computes: without an optimizer, a loss or targets, and with memory for a forward pass
-/// alone. On the processor. Knows no ranks: each computes what it is given.
+/// A trained model for inference on the CPU: no optimizer, loss or targets, and memory only for a forward pass. Not
+/// collective: each rank predicts the samples that it passes.
 ///
 /// Not thread-safe.
 class Predictor {
  public:
   /// Parameters are zero until they are loaded or set.
-  /// @param fields  of the data; those that the model reads count. Throws InputError where they, or the options, do not
-  /// fit.
+  /// @param fields  fields of the data; only those that the model reads matter. Throws InputError if these or the
+  ///                options do not fit.
   Predictor(const Layer& model, std::span<const Field> fields, const PredictorOptions& options = {});
-  Predictor(const Predictor&) = delete;  // its program knows its memory
+  Predictor(const Predictor&) = delete;  // its program points to its memory
 
-  /// Those of a file that `--save` or PyTorch wrote (safetensors), with what layers keep. Throws InputError where they
-  /// are not this model's.
+  /// Loads parameters and layer states from a file that `--save` or PyTorch wrote (safetensors). Throws InputError if
+  /// they do not match this model.
   void load(const std::filesystem::path& path);
-  /// The same from tensors that were read before; `source` is where, for messages.
+  /// Loads from tensors that were read earlier; `source` names their file in error messages.
   void load(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
-  /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective, but for an average
-  /// with .one_copy. Not for a model of int8.
+  /// Copies a strategy's parameters, or their average, and the layer states, as after Trainer::fit. Not collective,
+  /// except for an average with .one_copy. Not for an int8 model.
   void take(Strategy& strategy);
-  /// Parameters, and what layers keep, as files have them: for write_onnx.
+  /// Returns parameters and layer states in file layout, for write_onnx.
   [[nodiscard]] std::vector<NamedTensor> tensors();
-  /// To be set one by one; `from_file` brings plain numbers.
+  /// The parameters, to be set individually; `from_file` converts plain numbers.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return program_.parameters(); }
-  /// What layers keep, a running mean, to be set likewise; names are the program's.
+  /// The program, whose layer states (such as running means) can be set individually; the names are the program's.
   [[nodiscard]] HostProgram& program() noexcept { return program_; }
 
-  /// Of all samples, in their order. Throws InputError for data with other fields than the model was made for.
+  /// Returns the outputs of all samples, in their order. Throws InputError if the fields of `data` differ from those
+  /// that the model was made for.
   [[nodiscard]] Predictions predict(const Dataset& data);
-  /// The same, batch by batch, for data whose outputs are not to be in memory together: calls `take` with outputs
-  /// (samples of a batch, …), plain float32, which are valid until it returns.
+  /// Predicts batch by batch, for outputs that do not fit in memory together: calls `take` with the outputs (samples of
+  /// the batch, …), plain float32, valid until `take` returns.
   void predict(const Dataset& data, FunctionRef<void(std::span<const float> outputs)> take);
-  /// Of the outputs of a sample.
+  /// Shape of one sample's outputs.
   [[nodiscard]] Shape output_shape() { return program_.program().output().shape.without_batch(); }
 
  private:
@@ -72,7 +73,7 @@ class Predictor {
   HostProgram program_;
 };
 
-/// The same in one call: the outputs of `model`, with the parameters of a file, for all samples of `data`.
+/// Returns the outputs of `model`, with the parameters of a file, for all samples of `data`.
 [[nodiscard]] Predictions predict(const Layer& model, const std::filesystem::path& parameters, const Dataset& data,
                                   const PredictorOptions& options = {});
 /// The same with a strategy's parameters, or their average, as after Trainer::fit. Collective as Predictor::take.

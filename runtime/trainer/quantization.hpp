@@ -13,26 +13,28 @@
 
 namespace ronda {
 
-/// The names of the weights that are int8 in a file.
+/// Returns the names of the int8 weights in a file.
 [[nodiscard]] std::vector<std::string> int8_weights(std::span<const NamedTensor> tensors);
 
-/// Throws InputError where a scale beside them is not above zero and finite, or a zero not one of a byte's values.
-/// @param source  their file, for messages
+/// Throws InputError if a scale of these weights is not positive and finite, or a zero point is not a value of a byte.
+/// @param source  file of the tensors, for messages
 void require_scales(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
 
-/// What a predictor needs to compute with them: `options.rewrite`. Empty, which changes nothing, where there are none.
+/// Returns the graph rewrite with which a predictor computes int8 weights, for `options.rewrite`. Empty (no change) if
+/// `weights` is empty.
 [[nodiscard]] std::function<Graph(Graph)> int8_rewrite(std::vector<std::string> weights);
 
-/// A trained model with int8 weights (see layers/int8.hpp), as files have it. What has no int8 stays float32.
+/// Converts a trained model to int8 weights (see layers/int8.hpp), in file layout. Tensors without an int8 form stay
+/// float32.
 ///
-/// Computes the samples in float32, and takes the least and the most that each operation is given as the range of its
+/// Computes the samples in float32, and uses the minimum and maximum of each operation's inputs as the range of its
 /// bytes.
-/// @param tensors  of the model in float32
-/// @param source   their file, for messages
-/// @param samples  some of those that the model was trained on, all with the same fields
-/// @param computed  is told after each batch how many samples were computed; empty: nobody is
-/// Throws InputError where there is no sample, where a number of the tensors, or one that the model computes, is not
-/// finite, where weights are int8 already, where the tensors are not the model's, and where it has nothing to quantise.
+/// @param tensors  the float32 model
+/// @param source   file of the tensors, for messages
+/// @param samples  some of the training samples, all with the same fields
+/// @param computed  called after each batch with the number of samples computed; may be empty
+/// Throws InputError if there are no samples, a number in the tensors or computed by the model is not finite, weights
+/// are already int8, the tensors do not match the model, or the model has nothing to quantise.
 [[nodiscard]] std::vector<NamedTensor> quantize(const Layer& model, std::span<const NamedTensor> tensors,
                                                 const std::filesystem::path& source,
                                                 std::span<const Dataset* const> samples,

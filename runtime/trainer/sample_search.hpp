@@ -11,7 +11,8 @@
 
 namespace ronda {
 
-/// Some steps of an epoch. Epochs count from 1; 0: samples without random variation, as in tests. Steps count from 0.
+/// A range of steps of an epoch. Epochs count from 1; 0: samples without random variation, as in tests. Steps count
+/// from 0.
 struct StepPlace {
   std::uint64_t epoch = 0;
   std::size_t step = 0, steps = 1;
@@ -26,9 +27,9 @@ using RowFault = std::function<std::string(const Batch& batch, std::size_t row)>
 [[nodiscard]] std::string find_sample(const Dataset& data, const SampleOrder& order, const BatchPlan& plan,
                                       const StepPlace& place, const RowFault& fault);
 
-/// The fault that one of these fields has a number that is not finite. `fields` outlive the result.
+/// Finds a number that is not finite in one of these fields. `fields` must outlive the result.
 [[nodiscard]] RowFault nonfinite_field(std::span<const Field> fields);
-/// The fault that `target` has this label.
+/// Finds this label in `target`.
 [[nodiscard]] RowFault has_label(std::int32_t label);
 
 }  // namespace ronda

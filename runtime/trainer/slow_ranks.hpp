@@ -6,12 +6,12 @@
 
 namespace ronda {
 
-/// Whom the others waited for, in words. In a reduction that all take part in everybody waits for the last to come, so
-/// the rank that waited least is the one that came last most, and what the others waited longer is its doing.
-/// @param waited   seconds that each rank waited in reductions: others' lateness, and what the reduction itself takes
-/// @param seconds  that all of it took
+/// Describes the rank that the others waited for, as text. In a reduction over all ranks each waits for the last one,
+/// so the rank that waited least was the last most often, and caused the extra waiting time of the others.
+/// @param waited   seconds that each rank waited in reductions: for late ranks, and for the reduction itself
+/// @param seconds  duration of the whole measurement
 /// @param hosts    by rank
-/// @param ranks    that `waited` is of; empty: 0, 1, ...
+/// @param ranks    the ranks of `waited`; empty: 0, 1, ...
 [[nodiscard]] std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts,
                                          std::span<const int> ranks = {});
 

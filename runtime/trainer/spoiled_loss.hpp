@@ -6,11 +6,11 @@
 
 namespace ronda {
 
-/// A loss as it is, but for an injected fault of its gradient (FaultKind::flip_gradient), from which all gradients of
-/// this rank follow. On the processor.
+/// Wraps a loss and injects a fault into its gradient (FaultKind::flip_gradient), which affects all gradients of this
+/// rank. CPU only.
 class SpoiledLoss final : public Loss {
  public:
-  /// `loss` outlives this object.
+  /// `loss` must outlive this object.
   SpoiledLoss(const Loss& loss, Faults faults) : loss_(loss), faults_(std::move(faults)) {}
 
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return loss_.runs_on_any_device(); }

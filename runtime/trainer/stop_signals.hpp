@@ -4,13 +4,14 @@
 
 namespace ronda {
 
-/// Takes SIGTERM, SIGUSR1, SIGINT and SIGHUP for wishes that the training end in good order; for applications, since a
-/// library takes no signals. One at a time, made before anything that takes long. From the first such signal on, all
-/// further ones are ignored to the end of the process, so that nothing disturbs the saving; but a second SIGINT, which
-/// is a person at a keyboard, ends the process at once. Without a signal, destroying this object gives them back.
+/// Treats SIGTERM, SIGUSR1, SIGINT and SIGHUP as requests to end the training cleanly; for applications, since a
+/// library should not handle signals. Only one object at a time; construct it before any long work. After the first
+/// such signal, further ones are ignored until the process ends, so that saving is not interrupted; except that a
+/// second SIGINT, from a user at the keyboard, ends the process at once. If no signal arrived, the destructor restores
+/// the previous handlers.
 ///
-/// A training that is not saved takes SIGUSR1 alone, which schedulers send ahead of the end: it cannot end in good
-/// order, and should not end by a warning. SIGTERM, SIGINT and SIGHUP end it, as any process.
+/// A training that is not saved handles only SIGUSR1, which schedulers send before the end: it cannot end cleanly, and
+/// a warning should not end it. SIGTERM, SIGINT and SIGHUP end it, like any process.
 ///
 /// Signals that were ignored before this object was made stay ignored.
 class StopSignals {
@@ -22,13 +23,13 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   [[nodiscard]] bool received() const noexcept;
-  /// As if a signal had arrived: another rank received one, and all are about to end.
+  /// Ignores signals as if one had arrived: another rank received one, and all are about to end.
   void ignore_from_now_on() const noexcept;
 
  private:
   void take(int signal, const struct sigaction& action);
 
-  std::map<int, struct sigaction> before_;  ///< by signal
+  std::map<int, struct sigaction> before_;  ///< previous handlers, by signal
 };
 
 }  // namespace ronda

@@ -12,19 +12,19 @@
 
 namespace ronda {
 
-/// What a strategy is built for; model, loss and sink outlive it.
+/// Arguments for building a strategy; model, loss and sink must outlive it.
 struct StrategyParts {
   World& world;
   const Layer& model;
   const Loss& loss;
-  const Platform& platform;  ///< with its primitives
+  const Platform& platform;  ///< with primitives
   const TrainingSetup& setup;
   const Dataset& train;
-  std::vector<const Dataset*> device_data;  ///< that a device may keep
-  Picks known;                              ///< that a checkpoint brings; the user's own plan file comes before it
+  std::vector<const Dataset*> device_data;  ///< datasets that a device may keep
+  Picks known;                              ///< choices from a checkpoint; the user's plan file takes precedence
 };
 
-/// Plans a strategy as the options say, with what was timed before, and keeps what is timed now (see PlanStore).
+/// Builds a strategy according to the options, with the stored timings, and stores new ones (see PlanStore).
 /// Collective; throws InputError, agreed.
 [[nodiscard]] std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& sink);
 

@@ -23,67 +23,67 @@ namespace ronda {
 
 class Saving;
 
-/// Trains a model for some epochs, tests it after each, saves and resumes it, and writes what was asked for: the loop
+/// Trains a model for some epochs, tests it after each, saves and resumes it, and writes the requested files: the loop
 /// that a user would otherwise write around a Strategy.
 ///
 ///     Trainer trainer(world, model, loss, {.epochs = 5, .learning_rate = 0.1});
 ///     Evaluation result = trainer.fit(train, test);
 class Trainer {
  public:
-  /// @param sink  is told of everything on rank 0; null: silence. Model, loss and sink outlive the trainer. Not
-  /// collective.
+  /// @param sink  receives all events on rank 0; null: no output. Model, loss and sink must outlive the trainer. Not
+  ///              collective.
   Trainer(World& world, const Layer& model, const Loss& loss, TrainingOptions options, EventSink* sink = nullptr);
-  Trainer(const Trainer&) = delete;  // its parts know each other's places
+  Trainer(const Trainer&) = delete;  // its parts point to each other
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
-  /// Before fit, on all ranks alike: adds a hook, behind those that were added before. A hook that is given by
-  /// reference outlives the trainer.
+  /// Adds a hook after those added earlier. Call it before fit, on all ranks in the same order. A hook added by
+  /// reference must outlive the trainer.
   void add(Hook& hook) { hooks_.push_back(&hook); }
   void add(std::unique_ptr<Hook> hook);
   void add(Callbacks callbacks);
-  /// Likewise a metric that each test measures beside the loss, `trainer.add(TopKAccuracy(5))`: its numbers are in the
-  /// table, in the files, in EpochReport and in what fit returns. The next fit throws InputError for metrics that
-  /// differ between ranks, do not take the model's outputs, or have names that are taken.
+  /// Adds a metric that each test measures along with the loss, `trainer.add(TopKAccuracy(5))`; its values are in the
+  /// table, the files, EpochReport and the result of fit. Call it before fit, on all ranks in the same order. The next
+  /// fit throws InputError for metrics that differ between ranks, do not accept the model's outputs, or have duplicate
+  /// names.
   void add(std::shared_ptr<const SummedMetric> metric) { metrics_.push_back(std::move(metric)); }
   template <std::derived_from<SummedMetric> Kind>
   void add(Kind metric) {
     add(std::make_shared<const Kind>(std::move(metric)));
   }
 
-  /// Before fit: train there, not on what `options.device` says.
+  /// Sets the platform to train on, instead of the one from `options.device`. Call it before fit.
   void set_platform(Platform platform) { platform_ = std::move(platform); }
 
-  /// Trains on `train`, tests with `test` after each epoch, and returns the last test's result; with `keep_best` that
-  /// of the best epoch, whose model remains. Collective. Ranks must be given equal data, which is not used any more
-  /// when this has returned or thrown.
+  /// Trains on `train`, tests with `test` after each epoch, and returns the last test's result. With `keep_best` the
+  /// model of the best epoch is kept, and its result returned. Collective. All ranks must pass equal data, which is not
+  /// used after fit has returned or thrown.
   ///
   /// A further call continues the training for `options.epochs` (or `steps`) more, from the parameters and optimizer
-  /// states that the last one left. Epochs and steps are counted on, and the schedule of the learning rate begins anew.
-  /// With a constant rate two fits of two epochs leave the bits of one fit of four. Not after a training that was
-  /// preempted (`left`), and not with `options.checkpoint_dir`.
+  /// states of the previous one. Epochs and steps are counted from the first call; the schedule of the learning rate
+  /// starts again. With a constant rate, two fits of two epochs give the same bits as one fit of four. Not after a
+  /// training that was preempted (`left`), and not with `options.checkpoint_dir`.
   ///
   /// Throws
-  /// - InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks;
+  /// - InputError, agreed, for options, files, shapes and data that are invalid or differ between ranks;
   /// - InputError, on all ranks, for an epoch or a test in which no sample has a weight;
-  /// - InputError for samples that cannot work, such as a label beyond the classes, only on the rank that has them:
-  ///   `launch` then ends the job (without it the other ranks wait for `communication_timeout`);
+  /// - InputError for invalid samples, such as a label beyond the classes, only on the rank that has them: `launch`
+  ///   then ends the job (without it the other ranks wait for `communication_timeout`);
   /// - ResourceError, agreed, after all other work, that names each result and last checkpoint that could not be
   ///   written.
   Evaluation fit(const Dataset& train, const Dataset& test);
   /// The same without tests; the result is 0.
   Evaluation fit(const Dataset& train);
 
-  /// Asks to end the training in good order, on all ranks: after this epoch where its steps are done, as in hooks of an
-  /// epoch and of its test; otherwise after the next step that begins. Any rank may, from any thread; before fit: its
-  /// first step is the last. Strategy::request_stop in a hook is the same.
+  /// Requests a clean end of the training on all ranks: at the end of this epoch if its steps are done, as in hooks of
+  /// an epoch and of its test; otherwise after the next step that begins. Any rank may call it, from any thread; if
+  /// called before fit, its first step is the last. Strategy::request_stop in a hook has the same effect.
   void stop() noexcept { asked_to_stop_ = true; }
 
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }  ///< of all fits
-  /// After fit: it ended before its time, in good order and saved, for another run to go on
-  /// (ExitStatus::stopped_resumable).
+  /// After fit: true if it ended early, cleanly and saved, for another run to resume (ExitStatus::stopped_resumable).
   [[nodiscard]] bool left() const noexcept { return left_; }
-  /// After fit, or in hooks.
+  /// Valid after fit, and in hooks.
   [[nodiscard]] Strategy& strategy() noexcept { return *strategy_; }
 
  private:
@@ -107,13 +107,13 @@ class Trainer {
   const Loss& loss_;
   TrainingOptions options_;
   FanOut sink_;
-  std::vector<std::unique_ptr<EventSink>> files_;  ///< rank 0's, that training is told of
+  std::vector<std::unique_ptr<EventSink>> files_;  ///< event sinks of rank 0 that write files
   StepStatistics statistics_;
-  Platform platform_;  ///< without a device until fit, where none was brought
+  Platform platform_;  ///< no device until fit, unless set_platform was called
   std::vector<Hook*> hooks_;
   std::vector<std::unique_ptr<Hook>> owned_hooks_;
   std::vector<std::shared_ptr<const SummedMetric>> metrics_;
-  std::unique_ptr<Loss> spoiled_loss_;  ///< null: no fault of it is injected
+  std::unique_ptr<Loss> spoiled_loss_;  ///< null: no fault of the loss is injected
   std::unique_ptr<Strategy> strategy_;
   TrainingProgress progress_;
   std::atomic<bool> asked_to_stop_ = false;

@@ -11,7 +11,7 @@
 
 namespace ronda {
 
-/// A place in a training to go back to.
+/// A position in a training to return to.
 struct TrainingPosition {
   std::uint64_t step = 0, epoch = 1, updates = 0;
   double rate_factor = 1;
@@ -20,13 +20,13 @@ struct TrainingPosition {
   EpochBatches batches = {};  ///< batches of the epoch that its steps have taken
 };
 
-/// Progress of a training: the contents of a checkpoint besides states.
+/// Progress of a training: the contents of a checkpoint without the states.
 struct TrainingProgress {
   std::uint64_t step = 0;                                 ///< steps done, over all epochs
   EpochBatches batches = {};                              ///< batches of the current epoch that its steps have taken
   EpochReport current;                                    ///< the current epoch: sums, not means, in train_*
   double weight = 0;                                      ///< total weight of the samples in these sums
-  std::vector<EpochReport> history;                       ///< epochs that are over
+  std::vector<EpochReport> history;                       ///< finished epochs
   double last_loss = StepReport::unknown;                 ///< loss of the last step with samples that count
   std::uint64_t samples_before = 0;                       ///< samples of the steps before a checkpoint
   double seconds_before = 0;                              ///< likewise

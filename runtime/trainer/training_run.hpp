@@ -20,11 +20,11 @@
 
 namespace ronda {
 
-/// A fit under way: the loop over epochs and steps, and all that hooks see of it. Trainer makes it; hooks are given it.
-/// The same on all ranks, apart from times.
+/// A fit in progress: the loop over epochs and steps, and the interface for hooks. Made by Trainer and passed to hooks.
+/// The same on all ranks, except for times.
 class TrainingRun {
  public:
-  /// What a run works with; all outlives it.
+  /// Arguments of a run; all must outlive it.
   struct Parts {
     World& world;
     const TrainingSetup& setup;
@@ -35,7 +35,7 @@ class TrainingRun {
     const Dataset& validation;  ///< empty: epochs are tested with `test`
     const Dataset& test;        ///< empty: there is no test
     Metric metric;              ///< of the loss
-    const Metrics& metrics;     ///< of each test beside it
+    const Metrics& metrics;     ///< further metrics of each test
     std::span<Hook* const> hooks;
     std::atomic<bool>& asked_to_stop;
     TrainingProgress& progress;
@@ -60,42 +60,42 @@ class TrainingRun {
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return parts_.statistics; }
   [[nodiscard]] const TrainingProgress& progress() const noexcept { return parts_.progress; }
   [[nodiscard]] const Metric& metric() const noexcept { return parts_.metric; }
-  /// Whether epochs are tested with validation data; then the test data is for the model that remains in the end.
+  /// True if epochs are tested with validation data; then the test data is used only for the final model.
   [[nodiscard]] bool validates() const noexcept { return validation_loader_ != nullptr; }
   [[nodiscard]] std::string tested_with() const { return validates() ? "validation" : "test"; }
   [[nodiscard]] static double tested_loss(const EpochReport& report) noexcept {
     return report.validated ? report.validation_loss : report.test_loss;
   }
-  /// The values that the hook of this name kept in the checkpoint that the training resumes from; empty: none.
+  /// The values that the hook of this name stored in the checkpoint that the training resumes from; empty: none.
   [[nodiscard]] std::span<const double> kept_of(const std::string& name) const;
   [[nodiscard]] const Dataset& test_data() const noexcept { return parts_.test; }
 
   [[nodiscard]] std::uint64_t step() const noexcept { return progress().step; }  ///< steps done, over all epochs
-  [[nodiscard]] std::uint64_t samples() const noexcept;  ///< of all steps, also of those before a checkpoint
+  [[nodiscard]] std::uint64_t samples() const noexcept;  ///< of all steps, including those before a checkpoint
   [[nodiscard]] double train_seconds() const noexcept;   ///< likewise
   [[nodiscard]] double slowest_test() const noexcept { return slowest_test_; }  ///< seconds, on this rank
-  /// The result of the step that was finished last.
+  /// The result of the last finished step.
   [[nodiscard]] const StepResult& last_step() const noexcept { return last_step_; }
   /// The last micro-batch of that step; only in before_batch and after_step.
   [[nodiscard]] const Batch& last_batch() const noexcept { return *last_batch_; }
-  /// A sample of that step, on this rank, with an input that is not finite, as text; empty if all are finite. Reads the
-  /// samples again. Not collective.
+  /// Describes a sample of that step, on this rank, with a non-finite input; empty if all are finite. Reads the samples
+  /// again. Not collective.
   [[nodiscard]] std::string nonfinite_sample() const;
-  /// Whether no step is in flight.
+  /// True if no step is in flight.
   [[nodiscard]] bool settled() const noexcept { return in_flight_.empty(); }
-  /// Whether no step will begin in this run any more.
+  /// True if no further step will begin in this run.
   [[nodiscard]] bool ending() const noexcept { return stopped_ || step() == setup().total_steps; }
-  /// Whether the training ends early, for another run to resume.
+  /// True if the training ends early, for another run to resume.
   [[nodiscard]] bool left() const noexcept { return left_; }
-  /// Whether the step in flight, or the next one, is this rank's first.
+  /// True if the step in flight, or the next one, is this rank's first.
   [[nodiscard]] bool at_first_step() const noexcept { return statistics().steps() == 0 && settled(); }
   [[nodiscard]] TrainingPosition position() const noexcept;
 
-  /// Asks to end in good order, as Trainer::stop. Any rank may.
+  /// Requests a clean end, as Trainer::stop does. Any rank may call it.
   void stop() noexcept { parts_.asked_to_stop = true; }
-  /// No step begins any more. Call it on all ranks, with no step in flight: in on_start or after_epoch, say.
+  /// Prevents further steps. Call it on all ranks, with no step in flight, for example in on_start or after_epoch.
   void end() noexcept { stopped_ = true; }
-  /// From the next step on: the schedule's rates times `factor`. Call it on all ranks, with no step in flight.
+  /// Multiplies the schedule's rates by `factor` from the next step on. Call it on all ranks, with no step in flight.
   void set_rate_factor(double factor);
   /// From the next step of this fit on, this rank takes other micro-batches of the global batch. Call it on all ranks
   /// with matching deals, with no step in flight. Other hooks are notified as by note_states_were_set: steps before and
@@ -104,24 +104,26 @@ class TrainingRun {
   /// Notifies the other hooks that parameters or states were set, not by a step.
   void note_states_were_set() noexcept { ++states_set_; }
   [[nodiscard]] std::uint64_t states_were_set() const noexcept { return states_set_; }
-  /// Before the training is saved: all hooks' before_save, and whole states on every rank. Collective.
+  /// Prepares a save: calls before_save of all hooks, and makes states whole on every rank. Collective.
   void prepare_save(CheckpointManifest& manifest);
-  /// Repeats the steps since `from`, whose states all ranks have again, without reporting them. Collective.
+  /// Repeats the steps since `from`, to which the states of all ranks have been reset, without reporting them.
+  /// Collective.
   void repeat_since(const TrainingPosition& from);
-  /// One epoch of the test data, shown batch by batch. Collective. Throws LogicError where there is no test data.
+  /// Evaluates one epoch of the test data and calls `see` for each batch. Collective. Throws LogicError if there is no
+  /// test data.
   Evaluation evaluate(const SeeOutputs& see);
-  /// This rank's samples of a batch that `evaluate` shows, by its number.
+  /// Plan of the batches that `evaluate` passes to `see`: this rank's samples, by batch number.
   [[nodiscard]] const BatchPlan& test_plan() const { return test_loader_->plan(); }
   /// Adds the counts of all hooks. Not collective.
   void summarize(Summary& summary) const;
-  /// If epochs are validated: tests the model as it is now, and counts that for the last epoch. Collective.
+  /// If validation data is used: tests the current model, and counts the result for the last epoch. Collective.
   void test_in_the_end();
   /// Sets the result of fit; the default is the last epoch's test.
   void set_result(const Evaluation& result) noexcept { result_ = result; }
   [[nodiscard]] Evaluation result() const;
 
  private:
-  /// A step that was begun and is not finished.
+  /// A step that has begun and is not finished.
   struct Begun {
     const Batch* batch;
     double start, data;                ///< its start; seconds that reading its batches took

@@ -16,32 +16,32 @@ namespace ronda {
 
 /// A training's options, completed with the values that depend on data, ranks and machine.
 struct TrainingSetup {
-  TrainingOptions options;                    ///< batch size, rate and so on are set
-  ThreadCount threads = {};                   ///< this rank's
-  std::vector<int> threads_of_ranks = {};     ///< all ranks', by rank
-  bool prefetch = false;                      ///< a core is free for reading ahead
-  std::uint64_t first_step = 0;               ///< steps that earlier fits did
-  std::uint64_t total_steps = 0, epochs = 0;  ///< to be done in the end, those of earlier fits included
+  TrainingOptions options;                                      ///< batch size, rate and so on are set
+  ThreadCount threads = {};                                     ///< this rank's
+  std::vector<int> threads_of_ranks = {};                       ///< all ranks', by rank
+  bool prefetch = false;                                        ///< a core is free for reading ahead
+  std::uint64_t first_step = 0;                                 ///< steps of earlier fits
+  std::uint64_t total_steps = 0, epochs = 0;                    ///< at the end, including those of earlier fits
   std::map<std::string, std::string> options_that_matter = {};  ///< see Resumption
   std::map<std::string, std::string> environment = {};          ///< see environment_of; timings and bits depend on it
 };
 
-/// Throws InputError for options that cannot work with this data and these ranks, or whose files cannot be created. Not
+/// Throws InputError for options that are invalid for this data and these ranks, or whose files cannot be created. Not
 /// collective.
 /// @param steps, epochs  done by earlier fits
-/// @param own            by rank, what own_task_hosts has there
+/// @param own            by rank, the result of own_task_hosts there
 [[nodiscard]] TrainingSetup complete(TrainingOptions options, const World& world, const Dataset& train,
                                      std::uint64_t steps, std::uint64_t epochs, const std::vector<std::string>& own);
 
-/// Throws InputError, agreed, where ranks have other options or data. Collective.
+/// Throws InputError, agreed, if options or data differ between ranks. Collective.
 void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test);
 
-/// The part of each global batch that this rank computes, where all ranks of a pipeline, or of a group that splits a
-/// model, have one. Not collective. Throws InputError where servers leave no worker, and as Pipeline::shard and
-/// Split::shard.
+/// The part of each global batch that this rank computes; all ranks of a pipeline, or of a group that splits a model,
+/// have the same part. Not collective. Throws InputError if servers leave no worker, and as Pipeline::shard and
+/// Split::shard do.
 [[nodiscard]] Shard data_shard(const TrainingOptions& options, const Communicator& communicator);
 
-/// How the training batches of a rank are cut, whose part of each global batch is `shard`.
+/// How a rank's training batches are cut, if `shard` is its part of each global batch.
 [[nodiscard]] BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train);
 
 /// The rate of each update of this fit.
