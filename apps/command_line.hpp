@@ -73,7 +73,7 @@ class CommandLine {
   void name_own_options();
 
   std::unique_ptr<CLI::App> app_;
-  EveryStrategy strategies_;  ///< what was given of each; `training` takes the chosen one's
+  EveryStrategy strategies_;  ///< options of all strategies, as given; `training` gets those of the chosen one
   Defaults defaults_;
   OptionNames names_;
   std::size_t shared_options_ = 0;  ///< those of all applications; behind them come one application's own

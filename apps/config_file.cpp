@@ -7,7 +7,7 @@
 #include <iterator>
 #include <optional>
 
-#define TOML_ENABLE_FORMATTERS 0  // half of what there is to compile
+#define TOML_ENABLE_FORMATTERS 0  // halves the time to compile
 #include <toml++/toml.h>
 
 #include <ronda/core/error.hpp>
@@ -52,7 +52,7 @@ std::optional<std::string> written_value(std::string_view value) {
   return found == candidates.end() ? std::nullopt : std::optional(*found);
 }
 
-/// What to write instead of a line of an INI file; empty if the line is none.
+/// The TOML line to write in place of this INI line; empty if the line is not INI.
 std::string remedy(std::string_view line) {
   if (line.starts_with(';')) return "begin a comment with #";
   line = trimmed(line.substr(0, line.find(" ;")));
@@ -74,7 +74,7 @@ std::size_t begin_of_line(std::string_view text, std::size_t number) {
 InputError no_toml(const std::string& path, std::string_view text, const toml::parse_error& error) {
   const std::size_t number = error.source().begin.line, begin = begin_of_line(text, number);
   const std::string_view line = trimmed(text.substr(begin, text.find('\n', begin) - begin));
-  const bool wrong_alone = is_toml(text.substr(0, begin)) && !is_toml(line);  // not by what stands before
+  const bool wrong_alone = is_toml(text.substr(0, begin)) && !is_toml(line);  // the lines before are not the cause
   const std::string instead = wrong_alone ? remedy(line) : "";
   return InputError(place(path, number) + "'" + excerpt(line) +
                     "' is no TOML: " + (instead.empty() ? excerpt(error.description()) : excerpt(instead)));

@@ -42,7 +42,7 @@ class FabricChannels : public std::enable_shared_from_this<FabricChannels> {
     std::uint64_t next = 1;       ///< the search begins at `next` % `most`
     std::bitset<most> in_use{1};  ///< by number; the first is the world's own, for its beginning and end
 
-    /// What is in use on either of two processes. Both spans hold a State.
+    /// Marks a channel as in use if either process uses it. Both spans hold a State.
     static void merge(std::span<std::byte> mine, std::span<const std::byte> other) noexcept;
   };
 

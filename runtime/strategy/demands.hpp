@@ -23,7 +23,9 @@ struct Demands {
 /// Throws InputError if a training compares replicas but the strategy makes them equal.
 /// @param why  a clause: `a rank's update is written to all others, an error in it too`
 void refuse_audits(const Demands& demands, std::string_view strategy, std::string_view why);
-/// Throws InputError if ranks take unequal shares. `remedy`: `take .shares = equal`.
+/// Throws InputError if ranks take unequal shares.
+/// @param where  option that excludes them: `.strategy = split`
+/// @param why    a clause: `the ranks of a group compute the same samples`
 void refuse_unequal_shares(const Demands& demands, const std::string& where, std::string_view why);
 /// Throws InputError for GPUs and half types.
 void refuse_all_but_float32_on_processors(const Demands& demands, std::string_view strategy);

@@ -27,10 +27,13 @@ Shard shard_of(const Communicator& communicator) noexcept {
   return {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())};
 }
 
-Shard MirroredOptions::shard(const Communicator& communicator, bool of_step) const {
-  const auto* servers = strategy.as<ParameterServer>();
-  if (servers == nullptr) return shard_of(communicator);
-  return shard_of(communicator, servers->roles(communicator.size()), of_step && servers->asynchronous);
+Shard shard_of(const Communicator& communicator, const StrategyOptions& strategy, bool of_step) {
+  if (const auto* servers = strategy.as<ParameterServer>())
+    return shard_of(communicator, servers->roles(communicator.size()), of_step && servers->asynchronous);
+  const Shard shard = shard_of(communicator);
+  if (const auto* pipeline = strategy.as<Pipeline>()) return pipeline->shard(shard.index, shard.count);
+  const auto* split = strategy.as<Split>();
+  return split != nullptr ? split->shard(shard.index, shard.count) : shard;
 }
 
 Shard shard_of(const Communicator& communicator, int servers, bool asynchronous) {

@@ -53,8 +53,6 @@ struct MirroredOptions {
   /// Makes a custom exchange in place of the strategy's: see docs/extending.md. `replica` has its arenas, in this
   /// rank's memory, and outlives the exchange. Collective. Null: use the strategy's exchange.
   std::function<std::unique_ptr<GradientExchange>(const Communicator& communicator, Replica& replica)> make_exchange;
-  /// This rank's part of the data of a step (`of_step`) or of a test. Throws as Roles does.
-  [[nodiscard]] Shard shard(const Communicator& communicator, bool of_step) const;
   /// Parameters of at least this many bytes are updated by parts if all ranks are on one node (see NodeReduce). Smaller
   /// ones stay in the caches, so partial updates would save nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
@@ -84,5 +82,8 @@ struct MirroredOptions {
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous);
 /// The same with servers on any ranks.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, const Roles& roles, bool asynchronous = false);
+/// The same by any strategy: this rank's part of the data of a step (`of_step`) or of a test. Throws as Roles,
+/// Pipeline::shard and Split::shard do.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, const StrategyOptions& strategy, bool of_step);
 
 }  // namespace ronda

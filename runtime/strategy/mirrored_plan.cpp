@@ -18,6 +18,13 @@ std::size_t share_of_bytes(std::size_t bytes, std::size_t ranks) { return (bytes
 
 void require_possible(const MirroredOptions& options, const ReplicaPlan& planned, const Optimizer& optimizer) {
   if (options.strategy.as<ParameterServer>() != nullptr) require_servable(planned, optimizer, options.platform.device);
+  if (options.strategy.as<Pipeline>() != nullptr || options.strategy.as<Split>() != nullptr)
+    throw InputError(".strategy = " + std::string(options.strategy.name()) +
+                     " was given to a MirroredStrategy, whose ranks have the whole model; make it by make_strategy");
+  if (options.make_exchange && (options.strategy.as<Mirrored>() == nullptr || planned.widens()))
+    throw InputError(
+        ".make_exchange replaces the exchange of .strategy = mirrored, and sums gradients in their own type; leave "
+        ".strategy and .reduce_dtype out");
   const auto* sharded = options.strategy.as<Sharded>();
   if (sharded == nullptr) return;
   require_divisible(planned, optimizer, options.platform.device);

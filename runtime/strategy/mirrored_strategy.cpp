@@ -23,8 +23,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      shard_(options_.shard(communicator_, true)),
-      test_shard_(options_.shard(communicator_, false)),
+      shard_(shard_of(communicator_, options_.strategy, true)),
+      test_shard_(shard_of(communicator_, options_.strategy, false)),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;

@@ -79,7 +79,9 @@ class EveryStrategy {
   }
 
  private:
-  std::tuple<Mirrored, Sharded, LocalSgd, ParameterServer, Pipeline, Split> all_;
+  template <class... Strategies>
+  static std::tuple<Strategies...> all_of(const std::variant<Strategies...>&);
+  decltype(all_of(std::declval<AnyStrategy>())) all_;
 };
 
 /// Calls `see(Option, field)`, or `see(Option, field, parse)`, for each field of each strategy.

@@ -88,12 +88,7 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 }
 
 Shard data_shard(const TrainingOptions& options, const Communicator& communicator) {
-  if (const auto* servers = options.strategy.as<ParameterServer>())
-    return shard_of(communicator, servers->roles(communicator.size()), servers->asynchronous);
-  const Shard shard = shard_of(communicator);
-  if (const auto* pipeline = options.strategy.as<Pipeline>()) return pipeline->shard(shard.index, shard.count);
-  const auto* split = options.strategy.as<Split>();
-  return split != nullptr ? split->shard(shard.index, shard.count) : shard;
+  return shard_of(communicator, options.strategy, true);
 }
 
 BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {

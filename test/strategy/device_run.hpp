@@ -64,7 +64,7 @@ struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
             const DeviceSet& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard(communicator, set.strategy), set.micro_batches),
+        plan(data.size(), set.global_batch, shard_of(communicator, set.strategy, true), set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan,
                {.prefetch = set.ahead,
                 .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
@@ -76,12 +76,6 @@ struct DeviceRun {
   }
   DeviceRun(const Devices& devices, Sequential m, const Dataset& data, const DeviceSet& set)
       : DeviceRun(devices.communicator, &devices, std::move(m), data, set) {}
-
-  static Shard shard(const Communicator& communicator, const StrategyOptions& strategy) {
-    MirroredOptions options;
-    options.strategy = strategy;
-    return options.shard(communicator, true);
-  }
 
   /// The library's layers are timed, and the plain loops are not; servers compute nothing.
   static bool shares_timing(const Devices* devices, const DeviceSet& set) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include <ronda/core/error.hpp>
@@ -181,6 +182,22 @@ TEST_CASE("more ranks than lines of parameters leave some without any") {
   for (const AllreduceAlgorithm algorithm : exchanges)
     check_equal_steps({.global_batch = 32, .optimizer = "adam", .algorithm = algorithm}, data,
                       [] { return Sequential(Flatten(), Dense(2)); });
+}
+
+TEST_CASE("a mirrored strategy refuses a strategy of parts, and an exchange of the program's own with another strategy") {
+  require_mentions(refusal_of({.strategy = Split{}}), {".strategy = split", "MirroredStrategy", "make_strategy"});
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const BatchPlan plan(data.size(), 32, shard_of(everybody()));
+  const Sequential model = mlp();
+  const SoftmaxCrossEntropy loss;
+  MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.make_exchange = [](const Communicator&, Replica&) { return std::unique_ptr<GradientExchange>(); };
+  options.strategy = "sharded";
+  require_mentions(message_of<InputError>([&] {
+                     MirroredStrategy(everybody(), model, loss, make_optimizer({.name = "sgd"}),
+                                      Schedule({.learning_rate = 0.05}), options);
+                   }),
+                   {".make_exchange", ".strategy = mirrored"});
 }
 
 TEST_CASE("what needs more than its own share is refused, with the remedy") {

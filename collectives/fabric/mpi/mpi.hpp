@@ -12,7 +12,7 @@ namespace ronda::mpi {
 /// Throws CommunicationError with MPI's own text where `code` is an error; `call` names what returned it.
 void check(int code, const char* call);
 
-/// Which MPI this is, and of which version: `Open MPI v4.1.4`. May be asked before MPI begins.
+/// Name and version of the MPI library: `Open MPI v4.1.4`. May be called before MPI is initialised.
 [[nodiscard]] std::string library_name();
 
 /// Whether MPI was finalized, and can no longer be called.

@@ -22,7 +22,7 @@ MPI_Datatype mpi_type(DType dtype) {
   return MPI_DATATYPE_NULL;
 }
 
-/// What MPI calls. It knows no more of the type than its handle, so that there is a function for each.
+/// The function that MPI calls. MPI passes only a handle of the type, so each type has its own function.
 template <ReduceOp op, DType dtype>
 void combine_for_mpi(void* from, void* into, int* count, MPI_Datatype* /*type*/) {
   combine(op, {static_cast<std::byte*>(into), static_cast<std::size_t>(*count), dtype},

@@ -30,8 +30,8 @@ Roster roster_of(const mpi::Communicator& all) {
   return roster;
 }
 
-/// The smallest, or the largest, number of all ranks. Waits without keeping other threads of this process, which may
-/// have to do something for these ranks first, from calling MPI.
+/// The minimum or maximum over all ranks. Other threads of this process can call MPI while this one waits: the ranks
+/// may need messages of theirs first.
 std::uint64_t reduced(std::uint64_t mine, MPI_Op op, MPI_Comm communicator) {
   std::uint64_t result = 0;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -47,7 +47,7 @@ std::uint64_t reduced(std::uint64_t mine, MPI_Op op, MPI_Comm communicator) {
   return result;
 }
 
-/// Waits until all ranks have come, and draws the world's priority: the same on all ranks, another one for each world.
+/// Waits for all ranks, and draws the world's priority: equal on all ranks, different for each world.
 std::uint64_t meet(MPI_Comm communicator) {
   std::random_device random;
   return reduced(std::uint64_t{random()} << 32 | random(), MPI_MAX, communicator);
@@ -75,7 +75,7 @@ MpiFabric::MpiFabric(MPI_Comm original, bool owns_mpi, std::shared_ptr<Recorder>
               });
 }
 
-/// Another thread may hang inside MPI: then the process ends soon, and what is MPI's with it.
+/// If another thread hangs inside MPI, the objects of MPI stay until the process ends, which is soon.
 MpiFabric::~MpiFabric() {
   const auto turn = turn_.take_within(std::chrono::milliseconds(100));
   if (turn.owns_lock()) {

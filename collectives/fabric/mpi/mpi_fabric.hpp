@@ -41,7 +41,7 @@ class MpiFabric final : public Fabric {
   MpiTurn& turn_ = MpiTurn::of_process();
   const bool owns_mpi_;
   const std::shared_ptr<Recorder> recorder_;
-  std::uint64_t priority_ = 0;  ///< of this world before others of the same processes: see MpiTurn::reserve
+  std::uint64_t priority_ = 0;  ///< orders the worlds of a process: see MpiTurn::reserve
   mpi::Communicator all_;
   std::optional<MpiOperations> operations_;
   Roster roster_;

@@ -23,7 +23,7 @@ MPI_Request to_request(std::uint64_t id) {
   return request;
 }
 
-/// Both ways; more take memory when they are first sent.
+/// Sends and receives in flight for which memory is reserved; more allocate once.
 constexpr std::size_t usually_under_way = 64;
 
 int message_length(std::size_t bytes) {
@@ -31,7 +31,7 @@ int message_length(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-/// MPI itself complains of a message that is too long alone.
+/// MPI itself reports only messages that are too long, not those that are too short.
 void require_length(const MPI_Status& status, std::size_t expected) {
   int bytes = 0;
   mpi::check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
@@ -107,7 +107,7 @@ Traffic::Open MpiTransport::open() noexcept {
   return open;
 }
 
-/// Who waits for a message still has its request, which is not to be freed here.
+/// Frees no request: the algorithm that waits for the message still has it.
 Traffic::Open MpiTransport::look() const noexcept {
   Open open;
   for (const Message& message : under_way_) {
@@ -118,7 +118,7 @@ Traffic::Open MpiTransport::look() const noexcept {
   return open;
 }
 
-/// Who has sent a message that was matched goes on sending it. MPI takes no send back.
+/// Cancels receives only: MPI cannot take back a send, and a matched send continues.
 void MpiTransport::take_back() noexcept {
   given_up_ = true;
   if (mpi::is_over()) return;

@@ -14,7 +14,7 @@
 namespace ronda {
 namespace {
 
-/// What the environment says, with the ranks that MPI has: where nobody has told of any, or they are others.
+/// The launcher of the environment, with MPI's own rank and size, which the environment may lack or have wrong.
 Launcher ranks_of(MPI_Comm communicator) {
   Launcher ranks = Launcher::from_environment();
   mpi::check(MPI_Comm_rank(communicator, &ranks.rank), "MPI_Comm_rank");
@@ -23,16 +23,17 @@ Launcher ranks_of(MPI_Comm communicator) {
   return ranks;
 }
 
-/// @param agreed  the first rank throws it too, and speaks for all
+/// @param agreed  all ranks throw it, so that one of them prints it
 [[noreturn]] void refuse(const std::string& text, bool agreed = true) {
   InputError error(text);
   if (agreed) error.set_agreed();
   throw error;
 }
 
-/// Throws where MPI has fewer ranks than its launcher started, or one rank alone where the environment announces more
-/// processes: every process would then be a world of its own, and train alone.
-/// @param launcher, announced  before MPI was initialised: it sets variables of its launcher for a process alone, too
+/// Throws if MPI has fewer ranks than its launcher started, or a single rank although the environment announces more
+/// processes: each process would then be a world and a training of its own.
+/// @param launcher, announced  read before MPI was initialised: MPI sets its launcher's variables for a single process,
+/// too
 void require_announced_ranks(const Launcher& launcher, const AnnouncedProcesses& announced) {
   if (from_environment("RONDA_ALONE", 0) > 0) return;
   int size = 0;
@@ -52,12 +53,12 @@ void require_announced_ranks(const Launcher& launcher, const AnnouncedProcesses&
            !one_of_several);
 }
 
-/// Asked in a way that does not end the process.
+/// Whether MPI knows this communicator. An unknown handle does not end the process here.
 bool is_communicator(MPI_Comm communicator) {
   if (communicator == MPI_COMM_NULL) return false;
   MPI_Errhandler usual = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(MPI_COMM_WORLD, &usual);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // of handles that MPI does not know
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // for handles that MPI does not know
   int ranks = 0;
   int between_groups = 0;
   const bool known = MPI_Comm_size(communicator, &ranks) == MPI_SUCCESS &&
@@ -67,11 +68,11 @@ bool is_communicator(MPI_Comm communicator) {
   return known;
 }
 
-/// Before MPI is there to tell how many hosts there are: the level that the choice to come may need.
+/// The highest thread level that the later choice of progress may need: before MPI begins, the hosts are unknown.
 int level_to_ask_for(const WorldOptions& options) {
   const bool thread = options.any_thread || options.progress == Progress::thread ||
                       (options.progress == Progress::automatic && Launcher::from_environment().several_hosts);
-  return thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;  // the watchdog's thread is there, and calls no MPI
+  return thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;  // the watchdog's thread never calls MPI
 }
 
 /// Waits inside MPI for the other ranks.
@@ -93,7 +94,7 @@ World::Foundation World::over_mpi(int& argc, char**& argv, const WorldOptions& o
   if (launcher.known) watched = Watched::begin(launcher, options);
   const auto lifetime = std::make_shared<MpiLifetime>(argc, argv, level_to_ask_for(options), watched.ledger);
   require_announced_ranks(launcher, announced);
-  if (!launcher.known) {  // MPI alone knows how many ranks there are
+  if (!launcher.known) {  // only MPI knows the number of ranks
     watched = Watched::begin(ranks_of(MPI_COMM_WORLD), options);
     lifetime->record_end(watched.recorder);
   }

@@ -142,12 +142,7 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
       throw InputError(
           "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or "
           "neither .asynchronous nor .replicas_to_aggregate");
-    if (options.compression == Compression::automatic)
-      throw InputError(
-          "no compression is chosen for what workers push to servers: .compression is none, bf16, fp16, int8, int4 or "
-          "2bit, not auto");
-    if (options.algorithm != AllreduceAlgorithm::automatic)
-      throw InputError("servers and workers make no allreduce of gradients; take .allreduce = auto");
+    check(servers, {.allreduce = options.algorithm, .compression = options.compression});
     if (own_pace && !replica.plan().tables().empty())
       throw InputError("the rows of " + replica.plan().tables().front().name +
                        ", whose gradient is sparse, need all workers in one step; take an embedding with .sparse = "

@@ -8,12 +8,11 @@
 
 namespace ronda {
 
-void require_float32_on_processors(const MirroredOptions& options, const std::string& strategy) {
-  if (options.platform.device.context->device().kind != DeviceKind::cpu)
-    throw InputError(".strategy = " + strategy + " is for processors; take .device = cpu, or .strategy = mirrored");
-  if (options.platform.primitives->dtype() != DType::float32)
-    throw InputError(".strategy = " + strategy +
-                     " computes in float32; take .precision = float32, or .strategy = mirrored");
+void require_float32_on_processors(const MirroredOptions& options, std::string_view strategy) {
+  const DType dtype = options.platform.primitives->dtype();
+  refuse_all_but_float32_on_processors({.half_type = dtype == DType::float32 ? "" : name_of(dtype),
+                                        .on_gpu = options.platform.device.context->device().kind != DeviceKind::cpu},
+                                       strategy);
 }
 
 std::unique_ptr<PartsExchange> make_parts_exchange(RankGroups& ranks, Replica& replica, Buffer values,

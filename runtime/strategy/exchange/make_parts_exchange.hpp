@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -19,7 +20,7 @@ namespace ronda {
 
 /// Throws InputError, with the remedy, for other devices and types.
 /// @param strategy  its name
-void require_float32_on_processors(const MirroredOptions& options, const std::string& strategy);
+void require_float32_on_processors(const MirroredOptions& options, std::string_view strategy);
 
 /// Gives the replica its arenas, and plans the sums of its gradients. Collective over the ranks that have a part, and
 /// over those of a group.
