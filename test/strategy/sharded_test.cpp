@@ -184,7 +184,8 @@ TEST_CASE("more ranks than lines of parameters leave some without any") {
                       [] { return Sequential(Flatten(), Dense(2)); });
 }
 
-TEST_CASE("a mirrored strategy refuses a strategy of parts, and an exchange of the program's own with another strategy") {
+TEST_CASE(
+    "a mirrored strategy refuses a strategy of parts, and an exchange of the program's own with another strategy") {
   require_mentions(refusal_of({.strategy = Split{}}), {".strategy = split", "MirroredStrategy", "make_strategy"});
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   const BatchPlan plan(data.size(), 32, shard_of(everybody()));
