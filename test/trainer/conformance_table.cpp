@@ -15,7 +15,9 @@ constexpr StrategyColumn columns[strategy_columns] = {
     {"sharded --shard-gradients", [](TrainingOptions& o) { o.strategy = Sharded{.shard_gradients = true}; }},
     {"local_sgd", [](TrainingOptions& o) { o.strategy = LocalSgd{.synchronise_every = 3}; }},
     {"parameter_server", [](TrainingOptions& o) { o.strategy = "parameter_server"; }},
-    {"parameter_server --asynchronous", [](TrainingOptions& o) { o.strategy = ParameterServer{.asynchronous = true}; }},
+    // Bounded, so that the loss falls in any order of the workers.
+    {"parameter_server --asynchronous",
+     [](TrainingOptions& o) { o.strategy = ParameterServer{.asynchronous = true, .max_staleness = 0}; }},
     {"pipeline", [](TrainingOptions& o) { o.strategy = "pipeline"; }},
     {"split", [](TrainingOptions& o) { o.strategy = halves(); }},
 };
@@ -66,7 +68,7 @@ const Feature features[] = {
      {bits, bits, bits, bits, works, rounding, works, works, works}},
     {"`--optimizer adam`",
      TrialKind::images,
-     [](TrainingOptions& o) { o.optimizer.name = "adam"; },
+     [](TrainingOptions& o) { o.optimizer.name = "adam", o.learning_rate = 0.005; },
      {bits, bits, bits, bits, works, works, works, works, works}},
     {"`--optimizer lars`",
      TrialKind::images,
