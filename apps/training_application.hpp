@@ -10,7 +10,7 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/summed_metric.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 
 #include "command_line.hpp"
 

@@ -1,12 +1,12 @@
-# ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [CUDA folder] [CUDA_PRIVATE libraries…]
+# ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [HEADERS …] [CUDA folder] [CUDA_PRIVATE libraries…]
 #            [WITH folder library …])
-# One static library a room, from every source of the folder and the subfolders named in FOLDERS. The headers at the room's root are
-# public: they are installed under the room's own path. A build for GPUs has the sources of the subfolder CUDA and its libraries too.
-# One without has no_NAME.cpp instead, beside the subfolder NAME: the same functions, which say that there is no GPU.
+# One static library a room, from every source of the folder and the subfolders named in FOLDERS. The headers at the room's root, and
+# HEADERS of the subfolders, are public: they are installed under the room's own path. A build for GPUs has the sources of the subfolder
+# CUDA and its libraries too. One without has no_NAME.cpp instead, beside the subfolder NAME: the same functions, which say that there is no GPU.
 # WITH has pairs of a subfolder and a library that is optional: where that was not found, no_FOLDER.cpp has the functions likewise. A
 # program that does not call these does not load the library: it is linked as needed, and nothing else is compiled with the folder.
 function(ronda_room name)
-  cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;CUDA_PRIVATE;WITH" ${ARGN})
+  cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;HEADERS;CUDA_PRIVATE;WITH" ${ARGN})
   set(vendors "")
   if(room_CUDA AND RONDA_CUDA)
     list(APPEND vendors ${room_CUDA})
@@ -50,6 +50,10 @@ function(ronda_room name)
   file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   file(GLOB headers CONFIGURE_DEPENDS *.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path})
+  foreach(header IN LISTS room_HEADERS)
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path}/${folder})
+  endforeach()
   install(TARGETS ronda_${name} EXPORT ronda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 

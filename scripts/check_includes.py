@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds every #include against the plan of the house: which room may enter which, what of a room is public, and where
 vendors' headers may stand."""
+import functools
 import pathlib
 import re
 import sys
@@ -49,7 +50,25 @@ FOLDERS = {
     "fabric/threads": ["fabric", "host/transport"],
 }
 
-# What others may include of a room beside the headers at its root, which are public. Headers of a vendor's folder are for
+# Inside the strategies: what a replica is, its step, exchanges that several strategies use, and a folder per strategy. The room's root is
+# the table of all.
+EXCHANGES = ["replica", "step", "exchange"]
+PARTS = ["replica", "step", "exchange", "parts"]
+STRATEGY_FOLDERS = {
+    "replica": [],
+    "step": ["replica"],
+    "exchange": ["replica", "step"],
+    "sharded": EXCHANGES,
+    "local_sgd": EXCHANGES,
+    "parameter_server": EXCHANGES,
+    "mirrored": [*EXCHANGES, "sharded"],
+    "parts": EXCHANGES,
+    "pipeline": PARTS,
+    "split": PARTS,
+}
+INNER = {"collectives": FOLDERS, "runtime/strategy": STRATEGY_FOLDERS}
+
+# What others may include of a room beside its public headers (those at its root, and HEADERS of its CMakeLists.txt). Headers of a vendor's folder are for
 # the same vendor's folders (VENDORS).
 PRIVATE = {
     "apps/allreduce_bench": ["collectives/host/algorithms/", "collectives/tuning/"],  # measures each algorithm by itself
@@ -57,9 +76,9 @@ PRIVATE = {
     "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
     "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second interface to the same ranks
     # How what travels is compressed, and what rounding loses is kept.
-    "runtime/strategy/exchange/pushed_pieces.hpp": ["collectives/host/algorithms/error_feedback.hpp"],
+    "runtime/strategy/parameter_server/pushed_pieces.hpp": ["collectives/host/algorithms/error_feedback.hpp"],
     "runtime/strategy/exchange/node_reduce.cpp": ["collectives/host/node/touch_pages.hpp"],
-    "runtime/strategy/exchange/bucket_sums.cpp": ["collectives/host/node/touch_pages.hpp"],
+    "runtime/strategy/sharded/bucket_sums.cpp": ["collectives/host/node/touch_pages.hpp"],
 }
 
 # header: the folders (or files) in which it may be included
@@ -107,6 +126,18 @@ def folder_of(path: str, room: str) -> str:
     return path.removeprefix(room + "/").rpartition("/")[0]
 
 
+@functools.cache
+def headers_in_folders(room: str) -> list[str]:
+    """Those that are installed: HEADERS of its CMakeLists.txt."""
+    text = (ROOT / room / "CMakeLists.txt").read_text()
+    listed = re.search(r"\bHEADERS\b([^)]*)", text)
+    return re.findall(r"[\w/]+\.hpp", listed[1]) if listed else []
+
+
+def is_public(path: str, room: str) -> bool:
+    return not folder_of(path, room) or path.removeprefix(room + "/") in headers_in_folders(room)
+
+
 def complaint_about_ours(name: str, room: str, path: str) -> str | None:
     """Of a header of ours, by its path in the tree, that a file of a room includes."""
     target = room_of(path)
@@ -119,14 +150,16 @@ def complaint_about_ours(name: str, room: str, path: str) -> str | None:
         if target not in ROOMS[room]:
             return f"{room} may not include {target}"
         allowed = [header for place, headers in PRIVATE.items() if is_under(name, [place]) for header in headers]
-        if inside and not is_vendors(path) and not is_under(path, allowed):
+        if not is_public(path, target) and not is_vendors(path) and not is_under(path, allowed):
             return f"{path} is private to {target}"
         return None
     here = folder_of(name, room)
-    if inside and not here and name.endswith(".hpp"):
+    if not is_public(path, room) and is_public(name, room) and name.endswith(".hpp"):
         return f"a public header of {room} includes {path}, which is not installed"
-    if room == "collectives" and here in FOLDERS and inside and inside != here and inside not in FOLDERS[here]:
-        return f"inside {room}, {here} may not include {inside}"
+    folders = INNER.get(room, {})
+    if here in folders and inside != here and inside not in folders[here]:
+        if inside or room != "collectives":  # whose root is its public headers
+            return f"inside {room}, {here} may not include {inside or 'the root'}"
     return None
 
 

@@ -1,6 +1,6 @@
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
-#include <ronda/runtime/strategy/pipeline_strategy.hpp>
-#include <ronda/runtime/strategy/split_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/split/split_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/strategy/mirrored_options.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 
 namespace ronda {
 

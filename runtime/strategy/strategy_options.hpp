@@ -7,12 +7,12 @@
 #include <utility>
 #include <variant>
 
-#include <ronda/runtime/strategy/local_sgd.hpp>
-#include <ronda/runtime/strategy/mirrored.hpp>
-#include <ronda/runtime/strategy/parameter_server.hpp>
-#include <ronda/runtime/strategy/pipeline.hpp>
-#include <ronda/runtime/strategy/sharded.hpp>
-#include <ronda/runtime/strategy/split.hpp>
+#include <ronda/runtime/strategy/local_sgd/local_sgd.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored.hpp>
+#include <ronda/runtime/strategy/parameter_server/parameter_server.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline.hpp>
+#include <ronda/runtime/strategy/sharded/sharded.hpp>
+#include <ronda/runtime/strategy/split/split.hpp>
 
 namespace ronda {
 

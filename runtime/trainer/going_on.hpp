@@ -2,7 +2,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/batch_plan.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>

@@ -5,7 +5,7 @@
 #include <ronda/core/event_sink.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/data/batch.hpp>
-#include <ronda/runtime/strategy/evaluation.hpp>
+#include <ronda/runtime/strategy/step/evaluation.hpp>
 
 namespace ronda {
 

@@ -1,4 +1,4 @@
-#include <ronda/runtime/strategy/strategy_plan.hpp>
+#include <ronda/runtime/strategy/step/strategy_plan.hpp>
 #include <ronda/runtime/trainer/plan_difference.hpp>
 
 #include <algorithm>

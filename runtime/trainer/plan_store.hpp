@@ -6,7 +6,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
 namespace ronda {

@@ -12,7 +12,7 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 
 namespace ronda {
 

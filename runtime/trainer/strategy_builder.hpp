@@ -6,8 +6,8 @@
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
-#include <ronda/runtime/strategy/platform.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/replica/platform.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>
 
 namespace ronda {

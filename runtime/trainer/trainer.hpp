@@ -12,8 +12,8 @@
 #include <ronda/layers/summed_metric.hpp>
 #include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
-#include <ronda/runtime/strategy/platform.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/replica/platform.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>

@@ -13,7 +13,7 @@
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
 #include <ronda/runtime/io/summary.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>

@@ -5,7 +5,7 @@
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
-#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>

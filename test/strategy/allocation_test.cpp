@@ -7,9 +7,9 @@
 
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
-#include <ronda/runtime/strategy/pipeline_strategy.hpp>
-#include <ronda/runtime/strategy/split_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/split/split_strategy.hpp>
 
 #include <dlfcn.h>
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/runtime/strategy/arena_memory.hpp>
+#include <ronda/runtime/strategy/replica/arena_memory.hpp>
 
 namespace ronda::test::arena_memory_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/strategy/strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy.hpp>
 
 #include "strategy/device_run.hpp"
 #include "support/catch.hpp"

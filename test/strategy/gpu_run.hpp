@@ -5,7 +5,7 @@
 
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"

@@ -10,7 +10,7 @@
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 
 #include "support/catch.hpp"
 #include "support/ranks.hpp"

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <vector>
 
-#include <ronda/runtime/strategy/arena_shares.hpp>
-#include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
-#include <ronda/runtime/strategy/exchange/message_window.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
+#include <ronda/runtime/strategy/parameter_server/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/parameter_server/message_window.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

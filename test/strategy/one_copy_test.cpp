@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -7,7 +7,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 
 #include <algorithm>
 #include <functional>

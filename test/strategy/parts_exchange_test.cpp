@@ -11,7 +11,7 @@
 
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
+#include <ronda/runtime/strategy/parts/parts_exchange.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

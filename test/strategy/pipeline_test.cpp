@@ -21,7 +21,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
 using namespace ronda;

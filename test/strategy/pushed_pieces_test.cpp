@@ -16,8 +16,8 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
-#include <ronda/runtime/strategy/exchange/pushed_pieces.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
+#include <ronda/runtime/strategy/parameter_server/pushed_pieces.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -4,7 +4,7 @@
 #include "support/refusal.hpp"
 
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/strategy/rank_picker.hpp>
+#include <ronda/runtime/strategy/replica/rank_picker.hpp>
 
 #include <chrono>
 #include <string>

@@ -13,7 +13,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/key_value/roles.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -18,7 +18,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/repeated_memory.hpp>
-#include <ronda/runtime/strategy/exchange/gradient_ring.hpp>
+#include <ronda/runtime/strategy/sharded/gradient_ring.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -19,7 +19,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
-#include <ronda/runtime/strategy/split_strategy.hpp>
+#include <ronda/runtime/strategy/split/split_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
 using namespace ronda;

@@ -1,5 +1,5 @@
 #pragma once
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 
 namespace ronda::test {
 

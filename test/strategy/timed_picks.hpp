@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/runtime/strategy/rank_picker.hpp>
+#include <ronda/runtime/strategy/replica/rank_picker.hpp>
 
 #include "support/ranks.hpp"
 

@@ -10,7 +10,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "strategy/step_by_hand.hpp"

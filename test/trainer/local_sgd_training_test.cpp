@@ -10,7 +10,7 @@
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>

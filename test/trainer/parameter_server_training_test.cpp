@@ -13,7 +13,7 @@
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/message.hpp"

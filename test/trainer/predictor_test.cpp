@@ -11,7 +11,7 @@
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
-#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>

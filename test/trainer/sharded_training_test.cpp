@@ -13,8 +13,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
-#include <ronda/runtime/strategy/strategy_plan.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/step/strategy_plan.hpp>
 #include <ronda/runtime/trainer/plan_difference.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 

@@ -11,7 +11,7 @@
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/catch.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/step/gradient_exchange.hpp>
 
 namespace ronda {
 

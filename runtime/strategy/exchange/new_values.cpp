@@ -1,5 +1,5 @@
 #include <ronda/core/clock.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/new_values.hpp>
 
 #include <cmath>

@@ -12,7 +12,7 @@
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/exchange/node_meeting.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
 
 namespace ronda {
 

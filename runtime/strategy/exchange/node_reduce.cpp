@@ -1,7 +1,7 @@
 #include <ronda/collectives/host/node/touch_pages.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
-#include <ronda/runtime/strategy/strategy_plan.hpp>
+#include <ronda/runtime/strategy/step/strategy_plan.hpp>
 
 namespace ronda {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/new_values.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
 
 namespace ronda {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/runtime/strategy/gradient_exchange.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/step/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
 
 namespace ronda {
 

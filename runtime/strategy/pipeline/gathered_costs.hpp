@@ -4,7 +4,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
-#include <ronda/runtime/strategy/stage_costs.hpp>
+#include <ronda/runtime/strategy/step/stage_costs.hpp>
 
 namespace ronda {
 

@@ -3,7 +3,7 @@
 #include <ronda/core/random.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/runtime/strategy/pipeline/node_costs.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
 
 #include <algorithm>
 #include <functional>

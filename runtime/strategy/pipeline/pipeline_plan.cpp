@@ -2,11 +2,11 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/formatted.hpp>
 #include <ronda/core/listed.hpp>
-#include <ronda/runtime/strategy/gradient_accumulator.hpp>
-#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
+#include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
+#include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/stage_costs.hpp>
+#include <ronda/runtime/strategy/step/stage_costs.hpp>
 
 #include <cstdio>
 

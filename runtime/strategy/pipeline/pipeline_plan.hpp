@@ -4,12 +4,12 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
 #include <ronda/runtime/strategy/pipeline/whole_model.hpp>
-#include <ronda/runtime/strategy/rank_groups.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
-#include <ronda/runtime/strategy/strategy_plan.hpp>
+#include <ronda/runtime/strategy/parts/rank_groups.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
+#include <ronda/runtime/strategy/step/strategy_plan.hpp>
 
 namespace ronda {
 

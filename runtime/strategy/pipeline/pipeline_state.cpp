@@ -1,5 +1,5 @@
-#include <ronda/runtime/strategy/mirrored_options.hpp>
-#include <ronda/runtime/strategy/evaluation.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/evaluation.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/strategy/pipeline/whole_model.hpp>
-#include <ronda/runtime/strategy/training_state.hpp>
+#include <ronda/runtime/strategy/step/training_state.hpp>
 
 namespace ronda {
 

@@ -9,8 +9,8 @@
 #include <ronda/core/function_ref.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/layers/program.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
-#include <ronda/runtime/strategy/step_clock.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
+#include <ronda/runtime/strategy/replica/step_clock.hpp>
 
 namespace ronda {
 

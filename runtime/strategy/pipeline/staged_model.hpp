@@ -15,9 +15,9 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/loss.hpp>
 #include <ronda/layers/program.hpp>
-#include <ronda/runtime/strategy/pipeline.hpp>
-#include <ronda/runtime/strategy/rank_picker.hpp>
-#include <ronda/runtime/strategy/replica_plan.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline.hpp>
+#include <ronda/runtime/strategy/replica/rank_picker.hpp>
+#include <ronda/runtime/strategy/replica/replica_plan.hpp>
 
 namespace ronda {
 

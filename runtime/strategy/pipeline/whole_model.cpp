@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/host_program.hpp>
-#include <ronda/runtime/strategy/arena_memory.hpp>
+#include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/pipeline/whole_model.hpp>
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
 
 namespace ronda {
 

@@ -5,8 +5,8 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/runtime/strategy/divided_states.hpp>
-#include <ronda/runtime/strategy/rank_groups.hpp>
+#include <ronda/runtime/strategy/step/divided_states.hpp>
+#include <ronda/runtime/strategy/parts/rank_groups.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 
 namespace ronda {

@@ -11,8 +11,8 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/loss.hpp>
 #include <ronda/layers/program.hpp>
-#include <ronda/runtime/strategy/replica_plan.hpp>
-#include <ronda/runtime/strategy/split.hpp>
+#include <ronda/runtime/strategy/replica/replica_plan.hpp>
+#include <ronda/runtime/strategy/split/split.hpp>
 
 namespace ronda {
 

@@ -1,9 +1,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/shortest.hpp>
 #include <ronda/optim/pruning.hpp>
-#include <ronda/runtime/strategy/evaluation.hpp>
+#include <ronda/runtime/strategy/step/evaluation.hpp>
 #include <ronda/runtime/strategy/split/sliced_states.hpp>
-#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include <ronda/core/function_ref.hpp>
-#include <ronda/runtime/strategy/rank_groups.hpp>
+#include <ronda/runtime/strategy/parts/rank_groups.hpp>
 #include <ronda/runtime/strategy/split/whole_values.hpp>
-#include <ronda/runtime/strategy/training_state.hpp>
+#include <ronda/runtime/strategy/step/training_state.hpp>
 
 namespace ronda {
 

@@ -9,7 +9,7 @@
 #include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/layers/initializer.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 
 namespace ronda {

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <ronda/optim/pruning.hpp>
-#include <ronda/runtime/strategy/training_state.hpp>
+#include <ronda/runtime/strategy/step/training_state.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 namespace ronda {
