@@ -27,9 +27,11 @@
 #include <ronda/runtime/key_value/key_value_store.hpp>
 #include <ronda/runtime/onnx/onnx_writer.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
+#include <ronda/runtime/strategy/exchange/own_exchange.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
+#include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>

@@ -29,8 +29,18 @@ constexpr StrategyRow rows[] = {
 std::span<const StrategyRow> strategy_rows() noexcept { return rows; }
 
 std::unique_ptr<Strategy> make_strategy(StrategyRequest request) {
-  const std::string_view name = request.options.strategy.name();
-  return std::ranges::find(rows, name, &StrategyRow::name)->make(std::move(request));
+  const auto* row = std::ranges::find(rows, request.options.strategy.name(), &StrategyRow::name);
+  return (row != std::end(rows) ? row : rows)->make(std::move(request));  // others exchange what replicas computed
+}
+
+Shard shard_of(const Communicator& communicator, const StrategyOptions& strategy, bool of_step) {
+  const auto shard = [&](const auto& chosen) {
+    if constexpr (requires { exchange_plan(chosen); })
+      return exchange_plan(chosen)->shard(communicator, of_step);
+    else
+      return chosen.shard(static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size()));
+  };
+  return std::visit(shard, static_cast<const AnyStrategy&>(strategy));
 }
 
 }  // namespace ronda

@@ -10,6 +10,7 @@
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>
+#include <ronda/runtime/strategy/strategy_options.hpp>
 
 namespace ronda {
 
@@ -36,5 +37,9 @@ struct StrategyRow {
 [[nodiscard]] std::span<const StrategyRow> strategy_rows() noexcept;
 /// Makes the strategy that `request.options.strategy` names. Collective; throws as MirroredStrategy's constructor does.
 [[nodiscard]] std::unique_ptr<Strategy> make_strategy(StrategyRequest request);
+
+/// This rank's part of the data of a step (`of_step`) or of a test, by any strategy. Not collective. Throws as Roles,
+/// Pipeline::shard and Split::shard do.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, const StrategyOptions& strategy, bool of_step);
 
 }  // namespace ronda

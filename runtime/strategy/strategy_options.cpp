@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/nearest_name.hpp>
+#include <ronda/runtime/strategy/step/strategy_choice.hpp>
 #include <ronda/runtime/strategy/strategy_options.hpp>
 
 #include <cstddef>
@@ -34,9 +35,9 @@ AnyStrategy StrategyOptions::named(std::string_view name) {
                    did_you_mean(name, names));
 }
 
-void StrategyOptions::refuse(std::string_view wanted) const {
-  throw InputError(".strategy = " + std::string(name()) + " was given to a strategy of another kind, " +
-                   std::string(wanted) + "; make it by make_strategy");
+StrategyOptions::operator StrategyChoice() const {
+  return std::visit([](const auto& strategy) { return StrategyChoice(strategy); },
+                    static_cast<const AnyStrategy&>(*this));
 }
 
 }  // namespace ronda

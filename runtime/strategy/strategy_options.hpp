@@ -16,6 +16,8 @@
 
 namespace ronda {
 
+class StrategyChoice;
+
 using AnyStrategy = std::variant<Mirrored, Sharded, LocalSgd, ParameterServer, Pipeline, Split>;
 
 /// A strategy with its options: `.strategy = Sharded{.one_copy = true}`, or by name, with its defaults:
@@ -38,17 +40,12 @@ struct StrategyOptions : AnyStrategy {
   [[nodiscard]] Strategy* as() noexcept {
     return std::get_if<Strategy>(this);
   }
-  /// The same; default options if none was selected, which means Mirrored. Throws InputError if another one was.
-  template <class Strategy>
-  [[nodiscard]] Strategy or_default() const {
-    if (const auto* chosen = as<Strategy>()) return *chosen;
-    if (as<Mirrored>() == nullptr) refuse(Strategy::name);
-    return {};
-  }
+
+  /// The same, for MirroredOptions.
+  operator StrategyChoice() const;
 
  private:
   [[nodiscard]] static AnyStrategy named(std::string_view name);
-  [[noreturn]] void refuse(std::string_view wanted) const;
 };
 
 [[nodiscard]] inline std::string_view name_of(const StrategyOptions& strategy) noexcept { return strategy.name(); }

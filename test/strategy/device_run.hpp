@@ -8,6 +8,7 @@
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategies.hpp>
 
 #include "strategy/timed_picks.hpp"
 #include "support/devices.hpp"

@@ -512,7 +512,7 @@ TEST_CASE("what a pipeline is not for is refused, with the remedy") {
               [](MirroredOptions& o) { o.platform.primitives = make_rounded_primitives(DType::bfloat16); }),
       {"float32"});
   require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.memory_limit = 1000; }), {"memory_limit"});
-  require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.strategy = "sharded"; }),
+  require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.strategy = Sharded(); }),
                    {".strategy = sharded", "pipeline"});
 }
 

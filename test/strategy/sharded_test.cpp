@@ -184,21 +184,19 @@ TEST_CASE("more ranks than lines of parameters leave some without any") {
                       [] { return Sequential(Flatten(), Dense(2)); });
 }
 
-TEST_CASE(
-    "a mirrored strategy refuses a strategy of parts, and an exchange of the program's own with another strategy") {
+TEST_CASE("a mirrored strategy refuses a strategy of parts, and an own exchange that none makes") {
   require_mentions(refusal_of({.strategy = Split{}}), {".strategy = split", "MirroredStrategy", "make_strategy"});
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   const BatchPlan plan(data.size(), 32, shard_of(everybody()));
   const Sequential model = mlp();
   const SoftmaxCrossEntropy loss;
   MirroredOptions options = MirroredOptions::for_data(data, plan);
-  options.make_exchange = [](const Communicator&, Replica&) { return std::unique_ptr<GradientExchange>(); };
-  options.strategy = "sharded";
+  options.strategy = OwnExchange{};
   require_mentions(message_of<InputError>([&] {
                      MirroredStrategy(everybody(), model, loss, make_optimizer({.name = "sgd"}),
                                       Schedule({.learning_rate = 0.05}), options);
                    }),
-                   {".make_exchange", ".strategy = mirrored"});
+                   {"OwnExchange::make"});
 }
 
 TEST_CASE("what needs more than its own share is refused, with the remedy") {

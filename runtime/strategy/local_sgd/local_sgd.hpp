@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include <ronda/runtime/strategy/step/demands.hpp>
 
 namespace ronda {
+
+class ExchangePlan;
 
 /// How the mean of the ranks' parameter changes is applied.
 enum class OuterOptimizer : std::uint8_t {
@@ -52,6 +55,8 @@ void check(const LocalSgd& options);
 /// Throws InputError for demands that this strategy cannot meet.
 void check(const LocalSgd& options, const Demands& demands);
 
+[[nodiscard]] std::unique_ptr<ExchangePlan> exchange_plan(const LocalSgd& options);
+
 /// Calls `see(Option, field)`, or `see(Option, field, parse)`, for each field.
 /// @param settle  completes each Option, whose help is a phrase and whose field is a member of this struct
 template <class Options, class Settle, class Visitor>
@@ -76,13 +81,5 @@ void visit_local_sgd(Options& o, const Settle& settle, Visitor&& see) {
           .unread = o.fragments == 1 ? "for .fragments = 1: all parameters synchronise at once" : ""}),
       o.fragment_delay);
 }
-
-/// Costs of synchronising on this rank so far.
-struct SynchronisationCosts {
-  std::uint64_t count = 0;       ///< number of fragment synchronisations
-  std::uint64_t sent_bytes = 0;  ///< in messages of synchronisations and of the agreement on sums
-  double waited_seconds = 0;
-  double total_seconds = 0;  ///< time with messages in flight, including waits
-};
 
 }  // namespace ronda

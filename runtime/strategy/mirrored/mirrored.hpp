@@ -1,9 +1,12 @@
 #pragma once
+#include <memory>
 #include <string_view>
 
 #include <ronda/runtime/strategy/step/demands.hpp>
 
 namespace ronda {
+
+class ExchangePlan;
 
 /// Each rank stores all parameters and all optimizer states; gradients are averaged in each step.
 struct Mirrored {
@@ -11,5 +14,7 @@ struct Mirrored {
 };
 
 inline void check(const Mirrored&, const Demands&) {}
+
+[[nodiscard]] std::unique_ptr<ExchangePlan> exchange_plan(const Mirrored& options);
 
 }  // namespace ronda

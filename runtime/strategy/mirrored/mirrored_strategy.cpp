@@ -1,13 +1,14 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/runtime/strategy/exchange/dense_exchange.hpp>
 #include <ronda/runtime/strategy/step/kept_data.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_plan.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/step/nonfinite_search.hpp>
 #include <ronda/runtime/strategy/step/replica_updater.hpp>
 #include <ronda/runtime/strategy/replica/shared_values.hpp>
+#include <ronda/runtime/strategy/sharded/sharded.hpp>
 #include <ronda/runtime/strategy/step/step_update.hpp>
 
 #include <string>
@@ -23,26 +24,20 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      shard_(shard_of(communicator_, options_.strategy, true)),
-      test_shard_(shard_of(communicator_, options_.strategy, false)),
+      exchange_plan_(options_.strategy.is_default() ? exchange_plan(Mirrored()) : options_.strategy.plan()),
+      shard_(exchange_plan_->shard(communicator_, true)),
+      test_shard_(exchange_plan_->shard(communicator_, false)),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
   agree(communicator_, [&] { use_threads(options_.threads); });
-  const bool one_copy = has_one_copy(options_.strategy, communicator_);
+  const bool one_copy = exchange_plan_->has_one_copy(communicator_);
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] { make_replica(model, loss, picker); });
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0 && !one_copy); });
-  if (options_.make_exchange) {
-    agree(communicator_, [&] { take_own_arenas(*replica_); });
-    exchange_ = options_.make_exchange(communicator_, *replica_);
-  } else {
-    exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
-                              options_.strategy, options_.ema_decay > 0);
-  }
-  traits_ = exchange_->traits();
+  make_exchange();
   for (const auto& line : exchange_->report().plan) plan_.lines.push_back(line);
   plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
@@ -57,7 +52,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     if (writes_values(*replica_, communicator_)) replica_->initialize(options_.initializer, options_.seed);
   });
   state_->broadcast_parameters();
-  tell_plan(plan_, options_, communicator_, *replica_, sink_);
+  tell_plan(plan_, options_, *exchange_plan_, communicator_, *replica_, sink_);
 }
 
 MirroredStrategy::~MirroredStrategy() {
@@ -68,13 +63,26 @@ void MirroredStrategy::make_replica(const Layer& model, const Loss& loss, Picker
   replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
                                        options_.fields, options_.batch_capacity, options_.global_batch, options_.seed,
                                        options_.reduce_dtype);
-  plan_ = plan_mirrored(options_, *replica_, *optimizer_, communicator_);
+  plan_ = plan_mirrored(options_, *exchange_plan_, *replica_, *optimizer_, communicator_);
+}
+
+/// Tells a communicator without a GPU of the replica's.
+void MirroredStrategy::make_exchange() {
+  const auto& context = replica_->device().context;
+  const DeviceKind kind = context->device().kind;
+  agree(communicator_, [&] { require_fitting(options_.fusion.algorithm, kind); });
+  if (kind != DeviceKind::cpu && communicator_.devices().empty())
+    communicator_.use_device(context, options_.fusion.algorithm);
+  ExchangeSettings settings = exchange_settings(options_);
+  settings.fusion.dtype = replica_->plan().reduce_dtype;
+  exchange_ = exchange_plan_->make(communicator_, *replica_, settings, sink_);
+  traits_ = exchange_->traits();
 }
 
 void MirroredStrategy::plan_rank_sums() {
   const auto counts = replica_->program().rank_sums();
   Communicator computing = communicator_;
-  if (options_.strategy.as<ParameterServer>() != nullptr && !counts.empty())
+  if (!exchange_plan_->all_ranks_compute() && !counts.empty())
     computing = communicator_.split(shard_.is_empty() ? 1 : 0, communicator_.rank());
   if (computing.size() > 1 && !shard_.is_empty()) rank_sums_ = std::make_unique<PlannedRankSums>(computing, counts);
 }
@@ -92,12 +100,12 @@ void MirroredStrategy::check_memory() const {
 /// Suggests --strategy sharded, with the memory that it needs for the same batch, if it fits the limit: it divides
 /// values that mirrored ranks duplicate. Empty if it does not fit or is not possible.
 std::string MirroredStrategy::sharding_that_fits() const {
-  if (communicator_.size() == 1 || options_.strategy.as<Mirrored>() == nullptr) return {};
-  MirroredOptions sharded = options_;
+  const bool mirrored = options_.strategy.is_default() || options_.strategy.as<Mirrored>() != nullptr;
+  if (communicator_.size() == 1 || !mirrored) return {};
   for (const bool gradients_too : {false, true}) {
-    sharded.strategy = Sharded{.shard_gradients = gradients_too};
+    const auto sharded = exchange_plan(Sharded{.shard_gradients = gradients_too});
     try {
-      const std::size_t bytes = plan_mirrored(sharded, *replica_, *optimizer_, communicator_).memory.total();
+      const std::size_t bytes = plan_mirrored(options_, *sharded, *replica_, *optimizer_, communicator_).memory.total();
       if (bytes > options_.memory_limit) continue;
       return ", or take .strategy = sharded" + std::string(gradients_too ? " with .shard_gradients" : "") +
              ", where a rank needs " + human_bytes(bytes) + " for this batch";
@@ -123,7 +131,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   queue_ = make_step_queue(device, communicator_, {traits_.sums, updater_->outcome()}, queue);
   state_ = std::make_unique<TrainingState>(
       TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_,
-                           shares_of_states(options_.strategy, communicator_.size(), replica_->plan().elements()),
+                           exchange_plan_->shares_of_states(communicator_.size(), replica_->plan().elements()),
                            test_shard_, options_.has_samples});
 }
 

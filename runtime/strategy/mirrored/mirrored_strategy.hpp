@@ -33,7 +33,7 @@ namespace ronda {
 ///
 /// Manual steps are slower on GPUs, and for large models on one node, which train_step updates by parts (NodeReduce).
 ///
-/// With MirroredOptions::servers some ranks, the servers, compute nothing: train_step and evaluate ignore their
+/// With ParameterServer some ranks, the servers, compute nothing: train_step and evaluate ignore their
 /// batches, whose weights are 0.
 ///
 /// On the CPU, computations flush denormal numbers to zero (see FlushDenormals), also in user-defined layers. Each
@@ -106,6 +106,7 @@ class MirroredStrategy final : public Strategy {
 
  private:
   void make_replica(const Layer& model, const Loss& loss, Picker& picker);
+  void make_exchange();
   void plan_rank_sums();
   void check_memory() const;
   [[nodiscard]] std::string sharding_that_fits() const;
@@ -121,6 +122,7 @@ class MirroredStrategy final : public Strategy {
   EventSink silence_;
   EventSink& sink_;
   MirroredOptions options_;
+  std::unique_ptr<ExchangePlan> exchange_plan_;
   Shard shard_, test_shard_;  ///< empty on a server
   bool idles_ = false;        ///< this rank computes nothing in the current step, or in the next one if none is running
   StrategyPlan plan_;

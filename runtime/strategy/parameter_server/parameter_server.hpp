@@ -1,15 +1,20 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include <ronda/collectives/communicator.hpp>
 #include <ronda/core/option.hpp>
+#include <ronda/data/batch_plan.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
 #include <ronda/runtime/strategy/step/demands.hpp>
 
 namespace ronda {
+
+class ExchangePlan;
 
 /// Some ranks, the servers, store the parameters and optimizer states, and apply updates; the others, the workers,
 /// compute: see ParameterServers and OwnPace.
@@ -36,6 +41,14 @@ struct ParameterServer {
 
 /// Throws InputError for invalid values, and for demands that this strategy cannot meet.
 void check(const ParameterServer& options, const Demands& demands);
+
+[[nodiscard]] std::unique_ptr<ExchangePlan> exchange_plan(const ParameterServer& options);
+
+/// This rank's part of the data if the last `servers` ranks have none; if asynchronous, each worker computes all
+/// samples of some steps. Not collective. Throws as Roles does.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous = false);
+/// The same with servers on any ranks.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, const Roles& roles, bool asynchronous = false);
 
 /// Calls `see(Option, field)` for each field.
 template <class Options, class Settle, class Visitor>

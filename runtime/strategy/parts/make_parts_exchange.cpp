@@ -3,6 +3,7 @@
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 
 #include <utility>
 

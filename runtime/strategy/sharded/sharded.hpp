@@ -1,10 +1,13 @@
 #pragma once
+#include <memory>
 #include <string_view>
 
 #include <ronda/core/option.hpp>
 #include <ronda/runtime/strategy/step/demands.hpp>
 
 namespace ronda {
+
+class ExchangePlan;
 
 /// Each rank stores only the optimizer states of its share of the parameters (share_of_rank), and updates that share;
 /// the bits are those of Mirrored. Ranks of one node sum by NodeReduce, others by ShardedUpdate.
@@ -22,6 +25,8 @@ struct Sharded {
 
 /// Throws InputError for demands that this strategy cannot meet.
 void check(const Sharded& options, const Demands& demands);
+
+[[nodiscard]] std::unique_ptr<ExchangePlan> exchange_plan(const Sharded& options);
 
 /// Calls `see(Option, field)` for each field.
 template <class Options, class Settle, class Visitor>

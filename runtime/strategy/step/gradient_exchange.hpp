@@ -12,7 +12,6 @@
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/optim/updater.hpp>
-#include <ronda/runtime/strategy/local_sgd/local_sgd.hpp>
 
 namespace ronda {
 
@@ -27,6 +26,14 @@ struct ServerTraffic {
   /// worker pulled; the last element, 1023, also counts older ones.
   std::vector<std::uint64_t> staleness = {};
   static constexpr std::size_t ages = 1024;
+};
+
+/// Costs of synchronising on this rank so far.
+struct SynchronisationCosts {
+  std::uint64_t count = 0;       ///< number of fragment synchronisations
+  std::uint64_t sent_bytes = 0;  ///< in messages of synchronisations and of the agreement on sums
+  double waited_seconds = 0;
+  double total_seconds = 0;  ///< time with messages in flight, including waits
 };
 
 /// The part of an exchange whose ranks do not take every step together: ranks with local steps (LocalSteps), and

@@ -14,15 +14,11 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/replica/platform.hpp>
 #include <ronda/runtime/strategy/replica/rank_picker.hpp>
-#include <ronda/runtime/strategy/strategy_options.hpp>
+#include <ronda/runtime/strategy/step/strategy_choice.hpp>
 
 namespace ronda {
-
-class GradientExchange;
-class Replica;
 
 struct MirroredOptions {
   /// Default options for batches of `data` as cut by `plan`.
@@ -47,12 +43,10 @@ struct MirroredOptions {
   /// Check the reduced gradients, except those of frozen parameters, for non-finite numbers before each update.
   bool check_gradients = false;
   FusionOptions fusion;
-  /// Strategy and its options. With ParameterServer, a compression in `fusion` that is not automatic applies to the
-  /// gradients that workers push; if asynchronous, `global_batch` is the batch of one worker.
-  StrategyOptions strategy = {};
-  /// Makes a custom exchange in place of the strategy's: see docs/extending.md. `replica` has its arenas, in this
-  /// rank's memory, and outlives the exchange. Collective. Null: use the strategy's exchange.
-  std::function<std::unique_ptr<GradientExchange>(const Communicator& communicator, Replica& replica)> make_exchange;
+  /// Strategy and its options; empty: Mirrored. With ParameterServer, a compression in `fusion` that is not automatic
+  /// applies to the gradients that workers push; if asynchronous, `global_batch` is the batch of one worker. A custom
+  /// exchange is OwnExchange.
+  StrategyChoice strategy = {};
   /// Parameters of at least this many bytes are updated by parts if all ranks are on one node (see NodeReduce). Smaller
   /// ones stay in the caches, so partial updates would save nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
@@ -75,15 +69,5 @@ struct MirroredOptions {
 
 /// This rank's part of the data. Not collective.
 [[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
-/// The same if the last `servers` ranks have no data; for tests, and for steps unless workers are asynchronous. Throws
-/// as Roles does.
-[[nodiscard]] Shard shard_of(const Communicator& communicator, int servers);
-/// This rank's part of the steps' data; if asynchronous, each worker computes all samples of some steps.
-[[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous);
-/// The same with servers on any ranks.
-[[nodiscard]] Shard shard_of(const Communicator& communicator, const Roles& roles, bool asynchronous = false);
-/// The same by any strategy: this rank's part of the data of a step (`of_step`) or of a test. Throws as Roles,
-/// Pipeline::shard and Split::shard do.
-[[nodiscard]] Shard shard_of(const Communicator& communicator, const StrategyOptions& strategy, bool of_step);
 
 }  // namespace ronda
