@@ -3,6 +3,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/replica/cost_table.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_plan.hpp>
+#include <ronda/runtime/strategy/step/replica_updater.hpp>
 
 #include <string>
 
@@ -13,14 +14,6 @@ namespace {
 std::size_t share_of_bytes(std::size_t bytes, std::size_t ranks) { return (bytes + ranks - 1) / ranks; }
 
 }  // namespace
-
-StepQueueOptions queue_options(const MirroredOptions& options) {
-  return {.fields = options.fields,
-          .rows = options.batch_capacity,
-          .micro_batches = options.micro_batches,
-          .in_flight = options.steps_in_flight,
-          .record = options.record_steps};
-}
 
 ExchangeSettings exchange_settings(const MirroredOptions& options) {
   return {.fusion = options.fusion,

@@ -8,12 +8,9 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
-#include <ronda/runtime/strategy/step/step_queue.hpp>
 #include <ronda/runtime/strategy/step/strategy_plan.hpp>
 
 namespace ronda {
-
-[[nodiscard]] StepQueueOptions queue_options(const MirroredOptions& options);
 
 [[nodiscard]] ExchangeSettings exchange_settings(const MirroredOptions& options);
 

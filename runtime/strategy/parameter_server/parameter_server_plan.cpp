@@ -4,6 +4,7 @@
 #include <ronda/runtime/strategy/parameter_server/parameter_server.hpp>
 #include <ronda/runtime/strategy/parameter_server/parameter_servers.hpp>
 #include <ronda/runtime/strategy/step/exchange_plan.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 
 #include <string>
 #include <utility>

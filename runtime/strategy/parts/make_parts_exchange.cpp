@@ -34,7 +34,7 @@ std::unique_ptr<PlannedRankSums> make_rank_sums(Communicator& replicas, const Pr
   return std::make_unique<PlannedRankSums>(replicas, counts);
 }
 
-std::vector<std::string> describe_sums(Communicator& all, const RankGroups& ranks, const PartsExchange& exchange,
+std::vector<std::string> describe_sums(Communicator& all, const RankGroups& ranks, const GradientExchange& exchange,
                                        const std::string& noun) {
   std::vector<std::string> lines;
   if (ranks.shard.count == 1) return lines;

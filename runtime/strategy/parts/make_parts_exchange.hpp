@@ -32,6 +32,6 @@ void require_float32_on_processors(const MirroredOptions& options, std::string_v
 /// How the ranks that have a part sum its gradients, on which the bits depend: a line a part. Collective.
 /// @param noun  `part`, or what the strategy calls it
 [[nodiscard]] std::vector<std::string> describe_sums(Communicator& all, const RankGroups& ranks,
-                                                     const PartsExchange& exchange, const std::string& noun);
+                                                     const GradientExchange& exchange, const std::string& noun);
 
 }  // namespace ronda

@@ -1,31 +1,24 @@
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
-#include <ronda/core/denormals.hpp>
-#include <ronda/core/event_sink.hpp>
+#include <ronda/collectives/communicator.hpp>
 #include <ronda/layers/layer.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/strategy/replica/control_block.hpp>
-#include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
-#include <ronda/runtime/strategy/step/mirrored_options.hpp>
-#include <ronda/runtime/strategy/step/planned_rank_sums.hpp>
+#include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/parts/rank_groups.hpp>
-#include <ronda/runtime/strategy/replica/replica.hpp>
-#include <ronda/runtime/strategy/replica/step_clock.hpp>
-#include <ronda/runtime/strategy/step/step_queue.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>
 
 namespace ronda {
 
-class PipelineState;
+class PlannedRankSums;
 class Stage;
 class StagedModel;
-class PartsExchange;
 class WholeModel;
 
 /// Pipeline parallelism: the model is cut into stages, each rank computes one stage, and a step's micro-batches pass
@@ -62,66 +55,34 @@ class PipelineStrategy final : public Strategy {
                    EventSink* sink = nullptr);
   ~PipelineStrategy() override;
 
-  void begin_step(const Batch& batch) override;
-  StepResult finish_step() override;
-  void accumulate(const Batch& batch) override;
-  void set_micro_batches(std::size_t count) override;
-  [[nodiscard]] std::size_t steps_in_flight() const noexcept override { return queue_->in_flight(); }
-  [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
-  void drain() noexcept override { queue_->drain(); }
-
-  /// `see` is called on the ranks of the last stage, which have the outputs.
-  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) override;
-  [[nodiscard]] std::string explain_nonfinite(const Batch& batch) override;
-  [[nodiscard]] bool keeps(const Dataset&) const noexcept override { return false; }
-  void keep_data(std::span<const Dataset* const>) override {}
-  void forget_data() noexcept override {}
-
-  [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
-  [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
-  [[nodiscard]] Shard shard() const noexcept override { return ranks_.shard; }
-  [[nodiscard]] const GradientExchange& exchange() const noexcept override;
-  [[nodiscard]] TrainingState& state() noexcept override;
-  [[nodiscard]] const TrainingState& state() const noexcept override;
   [[nodiscard]] std::vector<StageCosts> stages() override;
 
   /// This rank's stage, from 0.
   [[nodiscard]] std::size_t stage() const noexcept { return ranks_.part; }
 
  private:
+  void check(const Batch& batch) const override;
+  void compute(const Batch& here) override;
+  void require_micro_batches(std::size_t count) const override;
+  void begin_evaluation(std::size_t batches) override { to_evaluate_ = batches; }
+  void end_evaluation() override;
+  /// The outputs are on the ranks of the last stage.
+  Outputs evaluate_batch(const Batch& given, StepControl* sums) override;
+  std::optional<double> compute_alone(const Batch& given, const OnReady& on_ready, ControlBlock& sums) override;
+
   void plan_stages(const Layer& model, const Loss& loss, RankPicker& picker);
   void make_replica(const Loss& loss, const Picks& answered);
-  void check_memory() const;
-  void make_parts(const Schedule& schedule);
-  void check(const Batch& batch) const;
-  void compute(const Batch& batch);
-  [[nodiscard]] OnReady listen(std::size_t micro_batch);
-  [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const;
-  [[nodiscard]] FlushDenormals flush_denormals() const { return FlushDenormals(replica_->stream().threads()); }
+  [[nodiscard]] std::unique_ptr<StepRunner> make_runner(std::unique_ptr<GradientExchange> exchange,
+                                                        std::unique_ptr<PlannedRankSums> rank_sums,
+                                                        SumOverParts& over_stages, const Schedule& schedule);
 
-  Communicator communicator_;
-  EventSink silence_;
-  EventSink& sink_;
-  MirroredOptions options_;
   std::size_t stage_count_ = 0;
   RankGroups ranks_;  ///< a group is a pipeline, and a part a stage
-  StrategyPlan plan_;
-
-  std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<StagedModel> model_;
-  std::unique_ptr<Replica> replica_;  ///< of this rank's stage
-  std::vector<Program> more_;         ///< until they are moved into the stage
+  std::vector<Program> more_;  ///< until they are moved into the stage
   std::unique_ptr<WholeModel> whole_;
-  std::unique_ptr<PartsExchange> exchange_;
-  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one pipeline
-  std::unique_ptr<GradientAccumulator> accumulator_;
-  std::unique_ptr<Updater> updater_;
-  std::unique_ptr<ControlBlock> other_sums_;  ///< for evaluation and explain_nonfinite
-  std::unique_ptr<StepQueue> queue_;
-  std::unique_ptr<PipelineState> state_;
   std::unique_ptr<Stage> stage_;
-  HostCopy host_copy_;
-  StepClock clock_;
+  std::size_t to_evaluate_ = 0;  ///< batches of an evaluation that has not begun
 };
 
 }  // namespace ronda

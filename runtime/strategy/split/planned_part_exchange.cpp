@@ -51,19 +51,19 @@ PlannedPartExchange::PlannedPartExchange(Communicator group, std::span<const Par
 }
 
 void PlannedPartExchange::add_up(std::span<float> numbers) {
-  const Timed timed(costs_.seconds);
+  const Timed timed(counted().seconds);
   Planned& sum = planned(numbers.size(), 0, {});
   const std::span<float> shared = staged(numbers.size());
   std::ranges::copy(numbers, shared.begin());
   sum.collective->start().wait();
   std::ranges::copy(shared, numbers.begin());
-  costs_.bytes += numbers.size_bytes();
+  counted().bytes += numbers.size_bytes();
 }
 
 /// In the shared memory lie all rows of one part, then all of the next.
 void PlannedPartExchange::gather(std::span<const float> mine, std::span<float> all,
                                  std::span<const std::size_t> widths) {
-  const Timed timed(costs_.seconds);
+  const Timed timed(counted().seconds);
   const std::size_t whole = std::accumulate(widths.begin(), widths.end(), std::size_t{0}), rows = all.size() / whole;
   Planned& gather = planned(0, rows, widths);
   const std::span<float> shared = staged(all.size());
@@ -78,7 +78,7 @@ void PlannedPartExchange::gather(std::span<const float> mine, std::span<float> a
       std::copy_n(from, width, all.data() + row * whole + first);
     first += width;
   }
-  costs_.bytes += all.size_bytes();
+  counted().bytes += all.size_bytes();
 }
 
 std::vector<std::string> PlannedPartExchange::describe() const {

@@ -30,8 +30,8 @@ class PlannedPartExchange final : public PartExchange {
   };
   /// So far.
   [[nodiscard]] const Costs& costs() const noexcept { return costs_; }
-  /// Sets them to what they were once: for what is not to count.
-  void set_costs(const Costs& costs) noexcept { costs_ = costs; }
+  /// Whether the following exchanges count.
+  void count_costs(bool counts) noexcept { counts_ = counts; }
   [[nodiscard]] std::size_t memory() const noexcept;
   /// For the plan: what is told, and by which algorithm, on which the bits depend.
   [[nodiscard]] std::vector<std::string> describe() const;
@@ -41,13 +41,15 @@ class PlannedPartExchange final : public PartExchange {
     PartMessages message;
     std::unique_ptr<Collective> collective;
   };
+  [[nodiscard]] Costs& counted() noexcept { return counts_ ? costs_ : uncounted_; }
   [[nodiscard]] std::span<float> staged(std::size_t count) const;
   [[nodiscard]] Planned& planned(std::size_t sums, std::size_t rows, std::span<const std::size_t> widths);
 
   Communicator group_;
   Buffer staging_;
   std::vector<Planned> planned_;
-  Costs costs_;
+  Costs costs_, uncounted_;
+  bool counts_ = true;
 };
 
 }  // namespace ronda

@@ -6,10 +6,11 @@
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica/cost_table.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
-#include <ronda/runtime/strategy/step/replica_updater.hpp>
+#include <ronda/runtime/strategy/parts/parts_exchange.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
+#include <ronda/runtime/strategy/step/step_runner.hpp>
 
 #include <optional>
 #include <utility>
@@ -51,13 +52,10 @@ std::vector<std::string> describe_parts(Communicator& all, const RankGroups& ran
 SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                              std::unique_ptr<Optimizer> optimizer, Schedule schedule, const MirroredOptions& options,
                              EventSink* sink)
-    : communicator_(std::move(communicator)),
-      sink_(sink != nullptr ? *sink : silence_),
-      options_(options.completed()),
+    : Strategy(std::move(communicator), std::move(optimizer), options, sink),
       ranks_(communicator_,
-             options_.strategy.or_default<Split>().parts_on(static_cast<std::size_t>(communicator_.size()))),
-      optimizer_(std::move(optimizer)),
-      host_copy_(options_.platform.device) {
+             options_.strategy.or_default<Split>().parts_on(static_cast<std::size_t>(communicator_.size()))) {
+  shard_ = test_shard_ = ranks_.shard;
   agree(communicator_, [&] { use_threads(options_.threads); });
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] {
@@ -70,13 +68,19 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), std::nullopt, options_.ema_decay > 0); });
-  agree_on_groups(communicator_, [&] { make_exchange(); });
-  agree(communicator_, [&] { make_parts(schedule); });
-  agree_on_groups(communicator_, [&] { keep_alike(); });
-  for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "part")) plan_.lines.push_back(std::move(line));
+  std::unique_ptr<PartsExchange> exchange;
+  std::unique_ptr<PlannedRankSums> rank_sums;
+  agree_on_groups(communicator_, [&] {
+    exchange = make_exchange();
+    rank_sums = make_rank_sums(ranks_.replicas, replica_->program());
+  });
+  PartsExchange& sums = *exchange;
+  agree(communicator_, [&] { run_by(make_runner(std::move(exchange), std::move(rank_sums), sums, schedule)); });
+  agree_on_groups(communicator_, [&] { keep_alike(sums); });
+  for (auto& line : describe_sums(communicator_, ranks_, sums, "part")) plan_.lines.push_back(std::move(line));
   if (parts_ != nullptr)
     for (auto& line : describe_parts(communicator_, ranks_, *parts_)) plan_.lines.push_back(std::move(line));
-  plan_.memory.exchange = exchange_->report().memory + (parts_ != nullptr ? parts_->memory() : 0);
+  plan_.memory.exchange = sums.report().memory + (parts_ != nullptr ? parts_->memory() : 0);
   check_memory();
   plan_.picks = picker.answered();
   plan_.timed_something = picker.timed_something();
@@ -108,53 +112,43 @@ void SplitStrategy::make_replica() {
       .workspace = buffers.scratch_bytes};
 }
 
-void SplitStrategy::check_memory() const {
-  agree(communicator_, [&] {
-    check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
-  });
-}
-
 /// Collective over the ranks that have the same part, and over those of a group.
-void SplitStrategy::make_exchange() {
+std::unique_ptr<PartsExchange> SplitStrategy::make_exchange() {
   Buffer values = allocate_arena(ArenaPlace::values, replica_->plan().arena_bytes, *options_.platform.device.context);
-  exchange_ = make_parts_exchange(ranks_, *replica_, std::move(values), options_.fusion);
-  rank_sums_ = make_rank_sums(ranks_.replicas, replica_->program());
+  auto exchange = make_parts_exchange(ranks_, *replica_, std::move(values), options_.fusion);
   const std::vector<PartMessages> messages = replica_->program().part_messages();
   if (ranks_.parts > 1 && !messages.empty()) parts_ = std::make_unique<PlannedPartExchange>(ranks_.group, messages);
+  return exchange;
 }
 
-/// Collective over the ranks of a group. With one group nobody adds up what its ranks have computed alike.
-void SplitStrategy::keep_alike() {
+/// Collective over the ranks of a group. With one group no gradient is summed.
+void SplitStrategy::keep_alike(PartsExchange& exchange) {
   if (ranks_.shard.count == 1) return;
   std::vector<Tensor> alike;
   for (const Parameter& parameter : replica_->parameters())
     if (model_->everywhere(parameter.name)) alike.push_back(parameter.gradient);
-  exchange_->keep_alike(std::move(alike));
+  exchange.keep_alike(std::move(alike));
 }
 
-/// All that works on the arenas.
-void SplitStrategy::make_parts(const Schedule& schedule) {
-  const ComputeDevice& device = options_.platform.device;
+std::unique_ptr<StepRunner> SplitStrategy::make_runner(std::unique_ptr<GradientExchange> exchange,
+                                                       std::unique_ptr<PlannedRankSums> rank_sums,
+                                                       SumOverParts& over_parts, const Schedule& schedule) {
   replica_->bind();
   whole_->bind(*replica_);
-  accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
   MirroredOptions of_part = options_;
   of_part.group_of = counted_once(*model_, ranks_.part, options_.group_of);
-  updater_ = make_updater(of_part, *replica_, *optimizer_, schedule, exchange_.get());
-  other_sums_ = std::make_unique<ControlBlock>(device);
-  queue_ = make_step_queue(
-      device, communicator_, {exchange_->traits().sums, updater_->outcome()},
-      {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
-  state_ = std::make_unique<SplitState>(TrainingState::Parts{communicator_,
-                                                             *replica_,
-                                                             *optimizer_,
-                                                             *updater_,
-                                                             *exchange_,
-                                                             *queue_,
-                                                             {},
-                                                             shard_of(communicator_),
-                                                             options_.has_samples},
-                                        ranks_, *model_, *whole_, options_.group_of);
+  return std::make_unique<StepRunner>(StepRunner::Parts{.communicator = communicator_,
+                                                        .computation = *this,
+                                                        .replica = *replica_,
+                                                        .optimizer = *optimizer_,
+                                                        .exchange = std::move(exchange),
+                                                        .rank_sums = std::move(rank_sums),
+                                                        .over_parts = &over_parts,
+                                                        .computing = shard_of(communicator_)},
+                                      of_part, schedule, [&](const TrainingState::Parts& parts) {
+                                        return std::make_unique<SplitState>(parts, ranks_, *model_, *whole_,
+                                                                            options_.group_of);
+                                      });
 }
 
 void SplitStrategy::tell_plan() {
@@ -168,7 +162,7 @@ void SplitStrategy::tell_plan() {
         counted(static_cast<std::int64_t>(ranks_.parts), "rank") + " split " + text_of(model_->choices()) +
         (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
   if (!sink_.wants_details()) return;
-  const FlushDenormals flushing = flush_denormals();
+  const FlushDenormals flushing = runner().flush_denormals();
   for (const auto& line : cost_table(replica_->measure(options_.fields))) sink_.on_detail(line);  // of this part alone
 }
 

@@ -1,30 +1,24 @@
 #pragma once
+#include <cstddef>
 #include <memory>
-#include <span>
-#include <string>
+#include <optional>
 
-#include <ronda/core/denormals.hpp>
-#include <ronda/core/event_sink.hpp>
+#include <ronda/collectives/communicator.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/strategy/replica/control_block.hpp>
-#include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
-#include <ronda/runtime/strategy/step/mirrored_options.hpp>
-#include <ronda/runtime/strategy/step/planned_rank_sums.hpp>
+#include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/parts/rank_groups.hpp>
-#include <ronda/runtime/strategy/replica/replica.hpp>
-#include <ronda/runtime/strategy/replica/step_clock.hpp>
-#include <ronda/runtime/strategy/step/step_queue.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>
 
 namespace ronda {
 
 class PartsExchange;
 class PlannedPartExchange;
+class PlannedRankSums;
 class SplitModel;
-class SplitState;
 class WholeValues;
 
 /// Tensor parallelism: the ranks of a group compute one model together, each a part of its large operations (see
@@ -48,62 +42,32 @@ class SplitStrategy final : public Strategy {
                 Schedule schedule, const MirroredOptions& options, EventSink* sink = nullptr);
   ~SplitStrategy() override;
 
-  void begin_step(const Batch& batch) override;
-  StepResult finish_step() override;
-  void accumulate(const Batch& batch) override;
-  void set_micro_batches(std::size_t count) override;
-  [[nodiscard]] std::size_t steps_in_flight() const noexcept override { return queue_->in_flight(); }
-  [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
-  void drain() noexcept override { queue_->drain(); }
-
-  /// `see` is called on the first rank of each group.
-  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) override;
-  [[nodiscard]] std::string explain_nonfinite(const Batch& batch) override;
-  [[nodiscard]] bool keeps(const Dataset&) const noexcept override { return false; }
-  void keep_data(std::span<const Dataset* const>) override {}
-  void forget_data() noexcept override {}
-
-  [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
-  [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
-  [[nodiscard]] Shard shard() const noexcept override { return ranks_.shard; }
-  [[nodiscard]] const GradientExchange& exchange() const noexcept override;
-  [[nodiscard]] TrainingState& state() noexcept override;
-  [[nodiscard]] const TrainingState& state() const noexcept override;
   [[nodiscard]] SplitCosts split() const override;
 
  private:
+  void check(const Batch& batch) const override { replica_->check(batch); }
+  void compute(const Batch& here) override;
+  void require_micro_batches(std::size_t count) const override;
+  void begin_evaluation(std::size_t batches) override;
+  void end_evaluation() override;
+  /// The outputs are shown on the first rank of each group.
+  Outputs evaluate_batch(const Batch& given, StepControl* sums) override;
+  std::optional<double> compute_alone(const Batch& given, const OnReady& on_ready, ControlBlock& sums) override;
+
   void make_replica();
-  void make_exchange();
-  void make_parts(const Schedule& schedule);
-  void keep_alike();
-  void check_memory() const;
+  [[nodiscard]] std::unique_ptr<PartsExchange> make_exchange();
+  [[nodiscard]] std::unique_ptr<StepRunner> make_runner(std::unique_ptr<GradientExchange> exchange,
+                                                        std::unique_ptr<PlannedRankSums> rank_sums,
+                                                        SumOverParts& over_parts, const Schedule& schedule);
+  void keep_alike(PartsExchange& exchange);
   void tell_plan();
-  void compute(const Batch& batch);
-  [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums);
-  [[nodiscard]] FlushDenormals flush_denormals() const { return FlushDenormals(replica_->stream().threads()); }
+  [[nodiscard]] StepControl* told_sums(StepControl* sums) noexcept;
 
-  Communicator communicator_;
-  EventSink silence_;
-  EventSink& sink_;
-  MirroredOptions options_;
   RankGroups ranks_;
-  StrategyPlan plan_;
-
-  std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<SplitModel> model_;
-  std::unique_ptr<Replica> replica_;  ///< of this rank's part of the model
   std::unique_ptr<WholeValues> whole_;
   std::unique_ptr<PlannedPartExchange> parts_;  ///< null if no data is exchanged within a pass
-  std::unique_ptr<PartsExchange> exchange_;
-  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one group
-  std::unique_ptr<GradientAccumulator> accumulator_;
-  std::unique_ptr<Updater> updater_;
-  std::unique_ptr<ControlBlock> other_sums_;  ///< for evaluation and explain_nonfinite
   StepControl ignored_;  ///< sums of the loss on all ranks of a group except the first, which has the same sums
-  std::unique_ptr<StepQueue> queue_;
-  std::unique_ptr<SplitState> state_;
-  HostCopy host_copy_;
-  StepClock clock_;
 };
 
 }  // namespace ronda

@@ -136,24 +136,6 @@ Evaluation evaluate(const EvaluationParts& parts, BatchLoader& loader, FunctionR
   return all.result();
 }
 
-Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,
-                    std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see,
-                    const Metrics& metrics) {
-  const auto compute = [&](const Batch& given) -> Outputs {
-    replica.check(given);
-    const Batch& batch = queue.place(given);
-    return {batch, &replica.evaluate(batch, replica.pass(Mode::evaluation, batch, updates, sums.there()))};
-  };
-  return evaluate({.communicator = communicator,
-                   .device = replica.device(),
-                   .outputs = replica.program().output().shape,
-                   .sums = sums,
-                   .host = host,
-                   .see = see,
-                   .metrics = metrics},
-                  loader, compute);
-}
-
 void average_states(const Replica& replica, Communicator& communicator, const Shard& computing, bool has_samples) {
   if (communicator.size() > 1) take_means(replica, communicator, computing, has_samples, true);
 }

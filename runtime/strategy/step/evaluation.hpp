@@ -45,13 +45,6 @@ struct EvaluationParts {
 /// @param compute  runs the forward pass and the loss of a batch
 Evaluation evaluate(const EvaluationParts& parts, BatchLoader& loader, FunctionRef<Outputs(const Batch&)> compute);
 
-/// Evaluates a replica by forward passes.
-/// @param updates  number of updates of the model so far
-/// @param sums     scratch
-Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,
-                    std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see,
-                    const Metrics& metrics);
-
 /// Replaces each layer state with Scope::averaged by its mean over the ranks, the same bits on all. Equal numbers stay
 /// unchanged, to the bit. Collective, except on one rank.
 /// @param computing  shard of the ranks that compute; empty on the others. The mean is over the computing ranks; the

@@ -88,17 +88,4 @@ std::string explain_nonfinite(Replica& replica, const Communicator& communicator
   return first_lost == lost.rend() ? text : *first_lost + " after the update; " + text;
 }
 
-std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
-                              std::uint64_t step, ControlBlock& sums, HostCopy& host) {
-  return explain_nonfinite(replica, communicator, host, [&](const OnReady& on_ready) -> std::optional<double> {
-    if (batch == nullptr) return std::nullopt;
-    StepClock clock;  // nobody asks for the times
-    sums.clear();
-    Pass pass = replica.pass(Mode::training, *batch, step, sums.there());
-    pass.on_ready = on_ready;  // instead of the exchange: nothing is sent
-    replica.compute(*batch, pass, clock);
-    return sums.read().loss;
-  });
-}
-
 }  // namespace ronda

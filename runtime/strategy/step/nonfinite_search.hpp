@@ -16,12 +16,6 @@ namespace ronda {
 /// with the first such parameter in the order of backward. Parameters that are not finite are named, and set to 0
 /// first, so that they do not hide the cause. Collective; the same on all ranks. The gradients are this rank's own
 /// afterwards.
-/// @param batch  batch of the step, on the device; null on a rank that computes nothing
-/// @param step   number of the step
-/// @param sums   scratch
-[[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
-                                            std::uint64_t step, ControlBlock& sums, HostCopy& host);
-/// The same if ranks may have different parts of the model.
 /// @param compute  computes this rank's part without reduction, reports each finished gradient, and returns the sum of
 ///                 its losses; nullopt: it has none
 [[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, HostCopy& host,

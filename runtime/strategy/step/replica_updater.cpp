@@ -31,4 +31,12 @@ std::unique_ptr<Updater> make_updater(const MirroredOptions& options, Replica& r
                                        replica.stream());
 }
 
+StepQueueOptions queue_options(const MirroredOptions& options) {
+  return {.fields = options.fields,
+          .rows = options.batch_capacity,
+          .micro_batches = options.micro_batches,
+          .in_flight = options.steps_in_flight,
+          .record = options.record_steps};
+}
+
 }  // namespace ronda

@@ -6,6 +6,7 @@
 #include <ronda/optim/schedule.hpp>
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>
+#include <ronda/runtime/strategy/step/step_queue.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 
 namespace ronda {
@@ -19,5 +20,8 @@ namespace ronda {
                                                     Optimizer& optimizer, const Schedule& schedule,
                                                     SumOverParts* parts = nullptr,
                                                     const std::optional<ArenaRange>& sums = {});
+
+/// The steps that these options describe.
+[[nodiscard]] StepQueueOptions queue_options(const MirroredOptions& options);
 
 }  // namespace ronda

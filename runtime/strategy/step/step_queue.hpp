@@ -32,7 +32,6 @@ struct StepPlaces {
 ///
 /// A step consists of `micro_batches` pieces of work, one per micro-batch. Up to `max_in_flight` steps may be started
 /// before the oldest is finished. Used by one thread.
-/// the oldest of them is finished. One thread uses it.
 class StepQueue {
  public:
   /// Submits the work on a micro-batch in the device's memory, without waiting for the device.

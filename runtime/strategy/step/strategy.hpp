@@ -1,15 +1,21 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/data/loader.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/strategy/replica/replica.hpp>
+#include <ronda/runtime/strategy/step/computation.hpp>
 #include <ronda/runtime/strategy/step/evaluation.hpp>
 #include <ronda/runtime/strategy/step/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/step/split_costs.hpp>
 #include <ronda/runtime/strategy/step/stage_costs.hpp>
 #include <ronda/runtime/strategy/step/step_result.hpp>
@@ -18,28 +24,29 @@
 
 namespace ronda {
 
+class StepRunner;
+
 /// How ranks make a training step together. The trainer, its hooks and checkpoints use strategies only through this
 /// interface.
 ///
 /// A strategy is made for one model, one loss and one batch size, and allocates all its memory then: steps allocate
 /// nothing. On each rank one thread uses it. All ranks begin and finish the same steps in the same order.
-class Strategy {
+class Strategy : protected Computation {
  public:
-  Strategy() = default;
   Strategy(const Strategy&) = delete;  // its members point to each other
   Strategy& operator=(const Strategy&) = delete;
-  virtual ~Strategy() = default;
+  ~Strategy() override;
 
   // ---- the plan; not collective
 
-  [[nodiscard]] virtual const StrategyPlan& plan() const noexcept = 0;
-  [[nodiscard]] virtual Communicator& communicator() noexcept = 0;
+  [[nodiscard]] const StrategyPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] Communicator& communicator() noexcept { return communicator_; }
   /// The part of each global batch that this rank computes.
-  [[nodiscard]] virtual Shard shard() const noexcept = 0;
+  [[nodiscard]] Shard shard() const noexcept { return shard_; }
   /// The part of the test data that this rank computes.
-  [[nodiscard]] virtual Shard test_shard() const noexcept { return shard(); }
+  [[nodiscard]] Shard test_shard() const noexcept { return test_shard_; }
   /// The exchange of gradients between ranks, for reports.
-  [[nodiscard]] virtual const GradientExchange& exchange() const noexcept = 0;
+  [[nodiscard]] const GradientExchange& exchange() const noexcept;
 
   // ---- steps
 
@@ -55,27 +62,27 @@ class Strategy {
   /// already begun are still applied. While steps are in flight, parameters and `updates` must be neither read nor set.
   /// @param batch  in pinned memory (LoaderOptions::staging): must not change until its step is finished; in other
   ///               memory: until this returns
-  virtual void begin_step(const Batch& batch) = 0;
-  virtual StepResult finish_step() = 0;
+  void begin_step(const Batch& batch);
+  StepResult finish_step();
   /// Forward and backward pass of a micro-batch before the last one. Only layers communicate, such as SyncBatchNorm.
-  virtual void accumulate(const Batch& batch) = 0;
+  void accumulate(const Batch& batch);
   /// Sets this rank's micro-batches per step, for steps that begin later; ranks may use different numbers. Any number
   /// from 1 if the strategy was made for several, otherwise only 1. Not collective. Throws LogicError within a step;
   /// InputError if the model's layers or the device need the same number on all ranks.
-  virtual void set_micro_batches(std::size_t count) = 0;
+  void set_micro_batches(std::size_t count);
   /// Returns the number of the step of this epoch whose samples this rank is to compute in the next step; usually
   /// `step`. Call it before the `step`-th step (from 0) of an epoch of `steps`. Nullopt: this rank computes no samples
   /// in the next step and ignores its batches. Not collective.
-  [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
-  [[nodiscard]] virtual std::size_t steps_in_flight() const noexcept = 0;
-  [[nodiscard]] virtual std::size_t max_in_flight() const noexcept = 0;
+  [[nodiscard]] std::optional<std::size_t> samples_for(std::size_t step, std::size_t steps);
+  [[nodiscard]] std::size_t steps_in_flight() const noexcept;
+  [[nodiscard]] std::size_t max_in_flight() const noexcept;
   /// Waits for all steps in flight and drops their results. Call it before freeing the data that they read.
-  virtual void drain() noexcept = 0;
+  void drain() noexcept;
 
   /// If ranks do not take every step together (see Pace): ends the next step with equal replicas; its result then
   /// covers all steps since the last synchronised one. Call it on all ranks. No effect in other strategies, whose steps
   /// are all synchronised.
-  virtual void synchronise_next() noexcept {}
+  void synchronise_next() noexcept;
 
   /// Sets the flags that this rank raises in each step that begins from now on. Not collective.
   void raise(const StepFlags& flags) noexcept { raised_ = flags; }
@@ -93,22 +100,22 @@ class Strategy {
   /// @param metrics  further metrics to measure, the same on all ranks; `evaluate(loader, {}, {&top5})`. Throws
   ///                 InputError if one does not accept the model's outputs or targets
   using SeeOutputs = ronda::SeeOutputs;
-  virtual Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) = 0;
+  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {});
   /// Explains a step whose result is nonfinite or spoiled: computes this rank's part of it again, without reduction.
   /// Returns the ranks whose loss or gradient is not finite, and the first such parameter in the order of backward.
   /// Collective; the same text on all ranks. Parameters that are not finite are named and set to 0, so that they do not
   /// hide the cause: training cannot continue afterwards. The gradients are then this rank's own.
   /// @param batch  the batch of that step
-  [[nodiscard]] virtual std::string explain_nonfinite(const Batch& batch) = 0;
+  [[nodiscard]] std::string explain_nonfinite(const Batch& batch);
 
   /// True if `data` is in device memory on all ranks. Then a batch may hold numbers of its samples instead of values.
   /// The same on all ranks.
-  [[nodiscard]] virtual bool keeps(const Dataset& data) const noexcept = 0;
+  [[nodiscard]] bool keeps(const Dataset& data) const noexcept;
   /// Copies datasets to the device if it has room (see keeps). They must live until forget_data. Collective.
-  virtual void keep_data(std::span<const Dataset* const> data) = 0;
+  void keep_data(std::span<const Dataset* const> data);
   /// Frees the datasets in device memory. Call it before destroying them; later batches must hold values. Not
   /// collective.
-  virtual void forget_data() noexcept = 0;
+  void forget_data() noexcept;
 
   /// Costs of a pipeline's stages so far; empty if the model is not cut. Collective.
   [[nodiscard]] virtual std::vector<StageCosts> stages() { return {}; }
@@ -118,8 +125,8 @@ class Strategy {
 
   // ---- state kept from step to step
 
-  [[nodiscard]] virtual TrainingState& state() noexcept = 0;
-  [[nodiscard]] virtual const TrainingState& state() const noexcept = 0;
+  [[nodiscard]] TrainingState& state() noexcept;
+  [[nodiscard]] const TrainingState& state() const noexcept;
 
   // ---- shortcuts to plan() and state()
 
@@ -135,7 +142,28 @@ class Strategy {
   void visit(StateVisitor& visitor) { state().visit(visitor); }
   [[nodiscard]] std::uint64_t updates() const noexcept { return state().updates(); }
 
+ protected:
+  /// @param sink  may be null
+  Strategy(Communicator communicator, std::unique_ptr<Optimizer> optimizer, const MirroredOptions& options,
+           EventSink* sink);
+  /// Runs the steps from now on.
+  void run_by(std::unique_ptr<StepRunner> runner);
+  [[nodiscard]] StepRunner& runner() noexcept { return *runner_; }
+  [[nodiscard]] const StepRunner& runner() const noexcept { return *runner_; }
+  /// Throws InputError, agreed, if the plan exceeds the memory limit. Collective.
+  void check_memory() const;
+
+  Communicator communicator_;
+  EventSink silence_;
+  EventSink& sink_;
+  MirroredOptions options_;  ///< completed
+  Shard shard_, test_shard_;
+  StrategyPlan plan_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Replica> replica_;  ///< of this rank's part of the model
+
  private:
+  std::unique_ptr<StepRunner> runner_;
   StepFlags raised_;
 };
 
