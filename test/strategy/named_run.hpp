@@ -34,7 +34,7 @@ struct NamedRun {
         plan(data.size(), set.global_batch, set.shard, set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan) {
     MirroredOptions options = MirroredOptions::for_data(data, plan);
-    options.strategy = set.strategy;
+    options.strategy = parse_strategy(set.strategy);
     change(options);
     strategy = make_strategy({.communicator = set.communicator,
                               .model = model,

@@ -15,6 +15,7 @@
 #include <string>
 
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/exchange/own_exchange.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -137,7 +137,7 @@ TEST_CASE("on fewer ranks both strategies go on with the same states") {
   const BatchPlan plan(data.size(), 25, shard_of(some));
   const auto gone_on = [&](bool divide) {
     MirroredOptions options = MirroredOptions::for_data(data, plan);
-    if (divide) options.strategy = "sharded";
+    if (divide) options.strategy = Sharded();
     options.platform.primitives = make_reference_primitives();
     MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
                               options);

@@ -37,10 +37,10 @@ StrategyPlan plan_pipeline(const MirroredOptions& options, const StagedModel& mo
   const ReplicaPlan& planned = replica.plan();
   const BufferPlan& buffers = replica.program().buffer_plan();
   plan.memory = {
-      .parameters = whole.bytes(),
+      .parameters = planned.arena_bytes + whole.bytes(),
       .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options.micro_batches),
-      .optimizer =
-          planned.elements() * sizeof(float) * optimizer.states().size() + (options.ema_decay > 0 ? whole.bytes() : 0),
+      .optimizer = planned.elements() * sizeof(float) * optimizer.states().size() +
+                   (options.ema_decay > 0 ? planned.arena_bytes + whole.bytes() : 0),
       .activations = buffers.bytes - buffers.scratch_bytes +
                      Stage::bytes(replica.program(), options.fields, options.batch_capacity, slots),
       .workspace = buffers.scratch_bytes};

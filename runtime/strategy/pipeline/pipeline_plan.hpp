@@ -6,7 +6,7 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
-#include <ronda/runtime/strategy/pipeline/whole_model.hpp>
+#include <ronda/runtime/strategy/parts/whole_model.hpp>
 #include <ronda/runtime/strategy/parts/rank_groups.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 #include <ronda/runtime/strategy/step/strategy_plan.hpp>

@@ -2,9 +2,11 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/parts/parts_exchange.hpp>
+#include <ronda/runtime/strategy/parts/parts_state.hpp>
+#include <ronda/runtime/strategy/parts/whole_model.hpp>
+#include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/pipeline/gathered_costs.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
-#include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/step/step_runner.hpp>
@@ -28,11 +30,13 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
   plan_stages(model, loss, picker);
   agree(communicator_, [&] { make_replica(loss, picker.answered()); });
   check_memory();
-  agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size(), std::nullopt, false); });
+  agree(communicator_,
+        [&] { replica_->take_memory(optimizer_->states().size(), std::nullopt, options_.ema_decay > 0); });
   std::unique_ptr<PartsExchange> exchange;
   std::unique_ptr<PlannedRankSums> rank_sums;
   agree_on_groups(communicator_, [&] {
-    exchange = make_parts_exchange(ranks_, *replica_, whole_->values_of_mine(), options_.fusion);
+    Buffer values = allocate_arena(ArenaPlace::values, replica_->plan().arena_bytes, *device().context);
+    exchange = make_parts_exchange(ranks_, *replica_, std::move(values), options_.fusion);
     rank_sums = make_rank_sums(ranks_.replicas, replica_->program());
   });
   agree(communicator_, [&] {
@@ -49,9 +53,8 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
   for (const auto& [question, answer] : model_->chosen()) plan_.picks.insert_or_assign(question, answer);
   plan_.timed_something = picker.timed_something() || model_->measured();
   plan_.require_equal_on(communicator_);
-  agree(communicator_, [&] { replica_->initialize(options_.initializer, options_.seed); });
-  whole_->gather(ranks_.group);
-  whole_->restart_average();
+  agree(communicator_, [&] { whole_->initialize(options_.initializer, options_.seed); });
+  state().restart_average();
   tell_plan(plan_, options_, *model_, ranks_, communicator_, sink_);
 }
 
@@ -80,14 +83,13 @@ void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
   while (more_.size() + 1 < Stage::slots(stage_count_, options_.micro_batches))
     more_.push_back(plan_again(model_->graph(ranks_.part), last ? &loss : nullptr, *options_.platform.primitives,
                                answered, options_of_stage(ranks_.part)));
-  whole_ = std::make_unique<WholeModel>(*model_, ranks_.part, options_.platform.device, options_.ema_decay > 0);
+  whole_ = std::make_unique<WholeModel>(model_->partition(), ranks_.part, options_.ema_decay > 0);
   plan_ = plan_pipeline(options_, *model_, *replica_, *whole_, *optimizer_, more_.size() + 1);
 }
 
 std::unique_ptr<StepRunner> PipelineStrategy::make_runner(std::unique_ptr<GradientExchange> exchange,
                                                           std::unique_ptr<PlannedRankSums> rank_sums,
                                                           SumOverParts& over_stages, const Schedule& schedule) {
-  replica_->take_average(whole_->average_of_mine());
   replica_->bind();
   whole_->bind(*replica_);
   return std::make_unique<StepRunner>(StepRunner::Parts{.communicator = communicator_,
@@ -99,9 +101,8 @@ std::unique_ptr<StepRunner> PipelineStrategy::make_runner(std::unique_ptr<Gradie
                                                         .over_parts = &over_stages,
                                                         .computing = shard_of(communicator_)},
                                       options_, schedule, [&](const TrainingState::Parts& parts) {
-                                        return std::make_unique<PipelineState>(
-                                            parts, PipelineState::Ranks{ranks_.group, ranks_.replicas}, *model_,
-                                            *whole_);
+                                        return std::make_unique<PartsState>(parts, ranks_, *whole_, ranks_.replicas,
+                                                                            options_.group_of);
                                       });
 }
 

@@ -128,6 +128,27 @@ std::vector<std::string> StagedModel::begins() const {
   return names;
 }
 
+ModelPartition StagedModel::partition() const {
+  ModelPartition partition{.parts = stages()};
+  for (const GraphParameter& parameter : whole_.parameters) partition.parameters.push_back({.described = parameter});
+  for (const GraphState& state : whole_.states) partition.states.push_back({.described = state});
+  for (std::size_t stage = 0; stage < stages(); ++stage) {
+    for (const ParameterRequest& request : plans_[stage].requests) {
+      const auto found = std::ranges::find(whole_.parameters, request.name, &GraphParameter::name);
+      ModelPartition::OfParameter& of =
+          partition.parameters[static_cast<std::size_t>(found - whole_.parameters.begin())];
+      of.owner = stage;
+      of.stored = request.desc;
+      of.flattened = request.flattened;
+    }
+    for (const GraphState& state : graphs_[stage].states) {
+      const auto found = std::ranges::find(whole_.states, state.name, &GraphState::name);
+      partition.states[static_cast<std::size_t>(found - whole_.states.begin())].owner = stage;
+    }
+  }
+  return partition;
+}
+
 std::vector<std::string> StagedModel::lines() const {
   std::vector<std::string> lines;
   for (std::size_t stage = 0; stage < stages(); ++stage) {

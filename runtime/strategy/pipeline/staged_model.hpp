@@ -15,6 +15,7 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/loss.hpp>
 #include <ronda/layers/program.hpp>
+#include <ronda/runtime/strategy/parts/model_partition.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline.hpp>
 #include <ronda/runtime/strategy/replica/rank_picker.hpp>
 #include <ronda/runtime/strategy/replica/replica_plan.hpp>
@@ -59,6 +60,8 @@ class StagedModel {
   /// What was chosen by times, for the next run: a question and its answer; empty where the cuts were given.
   [[nodiscard]] const Picks& chosen() const noexcept { return chosen_; }
   [[nodiscard]] bool measured() const noexcept { return measured_; }
+  /// The stage that has each parameter and each state.
+  [[nodiscard]] ModelPartition partition() const;
   /// The program of a stage; once for each.
   [[nodiscard]] Program take_program(std::size_t stage) { return std::move(*programs_[stage]); }
 

@@ -20,10 +20,6 @@ inline constexpr std::size_t arena_page = 4096;  ///< bytes addressed by the las
 [[nodiscard]] constexpr ArenaPlace place_behind(ArenaPlace place, std::size_t bytes) noexcept {
   return static_cast<ArenaPlace>((static_cast<std::size_t>(place) + bytes) % arena_page);
 }
-/// Offset of an arena whose part, `bytes` after its start, is to lie at `place`.
-[[nodiscard]] constexpr ArenaPlace place_before(ArenaPlace place, std::size_t bytes) noexcept {
-  return place_behind(place, arena_page - bytes % arena_page);
-}
 
 /// Offset of the optimizer state with this number.
 [[nodiscard]] constexpr ArenaPlace place_of_state(std::size_t number) noexcept {

@@ -61,8 +61,6 @@ class Replica {
   /// @param elements       range whose optimizer states are kept here (the others are updated elsewhere); nullopt: all
   /// @param keeps_average  also allocate an arena for an average of the trained values
   void take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average);
-  /// Uses `average` instead of the replica's own arena for the average. Call before `bindings`.
-  void take_average(Buffer average) { average_ = std::move(average); }
   /// Sets the memory that other ranks may access: the values that layers read, the gradients, and the lists of touched
   /// rows of sparse tables.
   /// @param sums  gradient sums over micro-batches and ranks, if their type differs from the type that layers write

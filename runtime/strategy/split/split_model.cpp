@@ -47,17 +47,14 @@ void SplitModel::require_alike() const {
   }
 }
 
-std::optional<ParameterId> SplitModel::in_part(std::size_t part, std::size_t parameter) const {
-  const std::vector<ParameterRequest>& own = plans_[part].requests;
-  const auto found = std::ranges::find(own, whole_.parameters[parameter].name, &ParameterRequest::name);
-  if (found == own.end()) return std::nullopt;
-  return ParameterId{static_cast<std::uint32_t>(found - own.begin())};
-}
-
-std::size_t SplitModel::elements() const {
-  std::int64_t count = 0;
-  for (const GraphParameter& parameter : whole_.parameters) count += parameter.shape.count();
-  return static_cast<std::size_t>(count);
+ModelPartition SplitModel::partition() const {
+  ModelPartition partition{.parts = parts()};
+  for (std::size_t i = 0; i < whole_.parameters.size(); ++i)
+    partition.parameters.push_back({.described = whole_.parameters[i],
+                                    .slices = split_.slices[i],
+                                    .stored = {whole_.parameters[i].shape, DType::float32, {}}});
+  for (const GraphState& state : whole_.states) partition.states.push_back({.described = state});
+  return partition;
 }
 
 bool SplitModel::everywhere(std::string_view name) const {

@@ -11,6 +11,7 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/loss.hpp>
 #include <ronda/layers/program.hpp>
+#include <ronda/runtime/strategy/parts/model_partition.hpp>
 #include <ronda/runtime/strategy/replica/replica_plan.hpp>
 #include <ronda/runtime/strategy/split/split.hpp>
 
@@ -30,14 +31,8 @@ class SplitModel {
   [[nodiscard]] const Graph& whole() const noexcept { return whole_; }
   [[nodiscard]] const ReplicaPlan& plan(std::size_t part) const { return plans_[part]; }
   [[nodiscard]] const std::vector<SplitChoice>& choices() const noexcept { return choices_; }
-  /// What parts have of a parameter of the whole; nothing: each has all of it.
-  [[nodiscard]] const std::optional<ParameterSlices>& slices(std::size_t parameter) const {
-    return split_.slices[parameter];
-  }
-  /// The place of a parameter in a part, by that in the whole; nothing: the part has none of it.
-  [[nodiscard]] std::optional<ParameterId> in_part(std::size_t part, std::size_t parameter) const;
-  /// Elements of the whole model's parameters.
-  [[nodiscard]] std::size_t elements() const;
+  /// The slices that the parts have of parameters; all other parameters and all states are in every part.
+  [[nodiscard]] ModelPartition partition() const;
   /// Whether every part has all of this parameter.
   [[nodiscard]] bool everywhere(std::string_view name) const;
   /// What ranks compare: what is split, and each part's plan.

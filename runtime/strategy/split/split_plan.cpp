@@ -7,8 +7,10 @@
 #include <ronda/runtime/strategy/replica/cost_table.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/parts/parts_exchange.hpp>
+#include <ronda/runtime/strategy/parts/parts_state.hpp>
+#include <ronda/runtime/strategy/parts/whole_model.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
-#include <ronda/runtime/strategy/split/split_state.hpp>
+#include <ronda/runtime/strategy/split/split_model.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
 #include <ronda/runtime/strategy/step/step_runner.hpp>
 
@@ -86,6 +88,7 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   plan_.timed_something = picker.timed_something();
   plan_.require_equal_on(communicator_);
   agree(communicator_, [&] { whole_->initialize(options_.initializer, options_.seed); });
+  state().restart_average();
   tell_plan();
 }
 
@@ -95,19 +98,18 @@ void SplitStrategy::make_replica() {
   replica_ = std::make_unique<Replica>(model_->take_program(ranks_.part), options_.platform.device,
                                        options_.platform.primitives, options_.global_batch, options_.seed);
   const bool averages = options_.ema_decay > 0;
-  whole_ = std::make_unique<WholeValues>(*model_, ranks_.part, averages);
+  whole_ = std::make_unique<WholeModel>(model_->partition(), ranks_.part, averages);
   const ReplicaPlan& planned = replica_->plan();
   const BufferPlan& buffers = replica_->program().buffer_plan();
-  const std::size_t whole = WholeValues::bytes(*model_);
   plan_.device = options_.platform.device;
   plan_.batch_capacity = options_.batch_capacity;
   plan_.outputs = replica_->program().output().shape;
   plan_.lines = model_->lines();
   plan_.memory = {
-      .parameters = planned.arena_bytes + whole,
+      .parameters = planned.arena_bytes + whole_->bytes(),
       .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches),
       .optimizer = planned.elements() * sizeof(float) * (optimizer_->states().size() + (averages ? 1 : 0)) +
-                   (averages ? whole : 0),
+                   (averages ? whole_->bytes() : 0),
       .activations = buffers.bytes - buffers.scratch_bytes,
       .workspace = buffers.scratch_bytes};
 }
@@ -146,7 +148,9 @@ std::unique_ptr<StepRunner> SplitStrategy::make_runner(std::unique_ptr<GradientE
                                                         .over_parts = &over_parts,
                                                         .computing = shard_of(communicator_)},
                                       of_part, schedule, [&](const TrainingState::Parts& parts) {
-                                        return std::make_unique<SplitState>(parts, ranks_, *model_, *whole_,
+                                        // Checkpoints of other strategies give each rank of a group its own layer
+                                        // states.
+                                        return std::make_unique<PartsState>(parts, ranks_, *whole_, communicator_,
                                                                             options_.group_of);
                                       });
 }

@@ -2,7 +2,7 @@
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
-#include <ronda/runtime/strategy/split/whole_values.hpp>
+#include <ronda/runtime/strategy/parts/whole_model.hpp>
 #include <ronda/runtime/strategy/step/step_runner.hpp>
 
 #include <algorithm>

@@ -19,7 +19,7 @@ class PartsExchange;
 class PlannedPartExchange;
 class PlannedRankSums;
 class SplitModel;
-class WholeValues;
+class WholeModel;
 
 /// Tensor parallelism: the ranks of a group compute one model together, each a part of its large operations (see
 /// graph_split.hpp), on the same samples. Several groups share each global batch as the ranks of a MirroredStrategy do,
@@ -65,7 +65,7 @@ class SplitStrategy final : public Strategy {
 
   RankGroups ranks_;
   std::unique_ptr<SplitModel> model_;
-  std::unique_ptr<WholeValues> whole_;
+  std::unique_ptr<WholeModel> whole_;
   std::unique_ptr<PlannedPartExchange> parts_;  ///< null if no data is exchanged within a pass
   StepControl ignored_;  ///< sums of the loss on all ranks of a group except the first, which has the same sums
 };

@@ -20,13 +20,6 @@ DividedStates::DividedStates(Communicator communicator, const Optimizer& optimiz
   }
 }
 
-DividedStates::DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<StatePiece> pieces,
-                             std::set<std::string> saved)
-    : communicator_(std::move(communicator)),
-      optimizer_(optimizer),
-      given_(std::move(pieces)),
-      saved_(std::move(saved)) {}
-
 /// The ranks that have half as much as any have, in turn.
 void DividedStates::choose_savers(Split& split) const {
   std::size_t most = 0;
@@ -52,7 +45,7 @@ std::vector<State> DividedStates::whole() {
   const std::vector<StatePiece> all = pieces();
   std::vector<State> shown;
   for (const StatePiece& piece : all)
-    if (!piece.whole.tensor.empty() && (!saved_ || saved_->contains(piece.whole.name))) shown.push_back(piece.whole);
+    if (!piece.whole.tensor.empty()) shown.push_back(piece.whole);
   for (Split& split : splits_) {
     split.gathered.resize(split.savers.size());
     for (std::size_t i = 0; i < split.savers.size(); ++i) {

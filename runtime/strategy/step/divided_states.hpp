@@ -1,8 +1,5 @@
 #pragma once
 #include <cstddef>
-#include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -27,17 +24,11 @@ class DividedStates {
   /// @param optimizer  bound; outlives this object. If it keeps all states, no state is divided
   /// @param shares     by rank: the elements of the arena whose states the rank stores; may be empty
   DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<Range> shares);
-  /// For ranks that each have some states whole and no part of the others (a pipeline's stages).
-  /// @param pieces  as `pieces` returns them
-  /// @param saved   names of the pieces that this rank saves: each state is saved by exactly one rank
-  DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<StatePiece> pieces,
-                std::set<std::string> saved);
-
   DividedStates(const DividedStates&) = delete;
   virtual ~DividedStates() = default;
 
   /// This rank's piece of each state: the same names in the same order on all ranks.
-  [[nodiscard]] virtual std::vector<StatePiece> pieces() const { return saved_ ? given_ : optimizer_.pieces(); }
+  [[nodiscard]] virtual std::vector<StatePiece> pieces() const { return optimizer_.pieces(); }
   /// The states that this rank saves; each state is saved by exactly one rank. The values are up to date after
   /// `gather`; the result is valid as long as this object. The first call allocates memory for the gathered states.
   /// Must be called on all ranks. Throws ResourceError.
@@ -61,10 +52,8 @@ class DividedStates {
   Communicator communicator_;
   const Optimizer& optimizer_;
   std::vector<Range> shares_;
-  std::vector<StatePiece> given_;
-  std::optional<std::set<std::string>> saved_;  ///< names of `given_` that this rank saves
-  std::vector<Split> splits_;                   ///< parameters of which this rank has a part
-  bool shown_ = false;                          ///< `whole` was called; the same on all ranks
+  std::vector<Split> splits_;  ///< parameters of which this rank has a part
+  bool shown_ = false;         ///< `whole` was called; the same on all ranks
 };
 
 }  // namespace ronda
