@@ -1,6 +1,7 @@
 #include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/strategy/replica/platform.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 
 #include <algorithm>
@@ -13,15 +14,15 @@ namespace {
 constexpr EnumNames<DeviceChoice, 3> device_names{
     {{DeviceChoice::automatic, "auto"}, {DeviceChoice::cpu, "cpu"}, {DeviceChoice::cuda, "cuda"}}};
 
-/// Collective.
-std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator) {
-  const GpuSurvey survey = find_gpus();
+/// The device of this kind with this rank's number on its node. Collective.
+std::shared_ptr<DeviceContext> device_of_rank(const Communicator& communicator, const PlatformRow& row, int threads) {
+  const DeviceSurvey survey = row.survey();
   const std::string refusal = refusal_of_gpus(communicator.gather_texts(survey.reason), communicator.topology().hosts);
   if (!refusal.empty())  // all ranks know it
-    throw as_agreed(InputError(".device = cuda: " + refusal + "; use .device = cpu"));
+    throw as_agreed(InputError(".device = " + std::string(row.name) + ": " + refusal + "; use .device = cpu"));
   std::shared_ptr<DeviceContext> context;
   agree(communicator, [&] {
-    context = make_cuda_context(communicator.topology().rank_on_node % static_cast<int>(survey.gpus.size()));
+    context = row.context(communicator.topology().rank_on_node % static_cast<int>(survey.devices), threads);
   });
   return context;
 }
@@ -33,9 +34,10 @@ std::string_view name_of(DeviceChoice choice) noexcept { return find_name(device
 
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
                             EventSink& sink) {
-  if (options.device == DeviceChoice::cuda) return ComputeDevice::on(gpu_of_rank(communicator));
+  if (options.device == DeviceChoice::cuda)
+    return ComputeDevice::on(device_of_rank(communicator, platform_row(DeviceKind::cuda), threads));
   if (options.device == DeviceChoice::automatic) {
-    const GpuSurvey survey = find_gpus();
+    const DeviceSurvey survey = platform_row(DeviceKind::cuda).survey();
     const std::string why = survey.reason.empty()
                                 ? "training on a GPU is new, and only done where .device = cuda asks for it"
                                 : survey.reason;

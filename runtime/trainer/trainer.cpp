@@ -223,9 +223,10 @@ void Trainer::build(TrainingSetup& setup, const std::optional<Resumption>& resum
                     const std::vector<const Dataset*>& device_data) {
   const ComputeDevice& device = platform_.device;
   if (!platform_.primitives)
-    platform_.primitives = device.context->device().kind == DeviceKind::cpu
-                               ? make_onednn_primitives(setup.threads.count, dtype_of_layers(setup.options.precision))
-                               : make_cudnn_primitives(*device.context, *device.stream, engine_rules(setup.options));
+    platform_.primitives = platform_row(device.context->device().kind)
+                               .primitives(device, {.threads = setup.threads.count,
+                                                    .dtype = dtype_of_layers(setup.options.precision),
+                                                    .engines = engine_rules(setup.options)});
   setup.environment = environment_of(world_, *platform_.primitives, setup.threads_of_ranks);
   const bool spoils =
       std::ranges::any_of(setup.options.faults, [](const Fault& f) { return f.kind == FaultKind::flip_gradient; });

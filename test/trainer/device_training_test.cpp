@@ -27,14 +27,25 @@ namespace {
 using Way = std::optional<AllreduceAlgorithm>;
 constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
 
+/// Devices that are threads, as a row of the table of platforms.
+PlatformRow stand_in(const Devices& devices) {
+  return {.kind = DeviceKind::cuda,
+          .name = "stand-in",
+          .survey = [] { return DeviceSurvey{.devices = 1}; },
+          .context = [device = devices.device](int, int) { return device; },
+          .primitives = [](const ComputeDevice&,
+                           const PrimitivesRequest& request) { return make_fake_primitives(request.dtype); },
+          .make_updater = make_fake_updater,
+          .gather = fake_gather};
+}
+
 /// A small training by plain loops.
 struct Training {
   Training(const Way& way, TrainingOptions options, EventSink* sink = nullptr, DType dtype = DType::float32)
       : trainer(world(), model, loss, small(std::move(options)), sink) {
     if (way) devices.emplace(*way, world().communicator());
     if (way)
-      trainer.set_platform(
-          {ComputeDevice::on(devices->device), make_fake_primitives(dtype), make_fake_updater, fake_gather});
+      trainer.set_platform(stand_in(*devices).make(0, {.dtype = dtype}));
     else
       trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
   }
