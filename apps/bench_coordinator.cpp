@@ -6,9 +6,9 @@
 #include <ronda/collectives/launch.hpp>
 #include <ronda/coordinator/coordinator.hpp>
 #include <ronda/core/clock.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/text_windows.hpp>
 

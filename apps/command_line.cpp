@@ -11,7 +11,7 @@
 
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <ronda/collectives/world.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/image_folder.hpp>
 
 namespace ronda::apps {

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/layers.hpp>
 
 #include "command_line.hpp"

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/image_folder.hpp>
 
 #include "damaged_pictures.hpp"

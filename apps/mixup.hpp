@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/mixup.hpp>
 
 #include "command_line.hpp"

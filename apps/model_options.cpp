@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/cores.hpp>
 #include <ronda/core/parallel.hpp>
 
 namespace ronda::apps {

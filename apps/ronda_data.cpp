@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/transform.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 

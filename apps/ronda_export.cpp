@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>

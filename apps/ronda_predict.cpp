@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <ronda/core/enum_names.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>

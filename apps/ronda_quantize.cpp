@@ -11,8 +11,8 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>

@@ -2,10 +2,10 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/core/core_mask.hpp>
-#include <ronda/core/counted.hpp>
+#include <ronda/core/cores.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/run_report.hpp>

@@ -5,9 +5,8 @@
 
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>

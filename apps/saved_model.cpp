@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/whole_file.hpp>

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/memory_dataset.hpp>

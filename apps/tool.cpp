@@ -11,11 +11,9 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/listed.hpp>
-#include <ronda/core/nearest_name.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
 #include "config_file.hpp"

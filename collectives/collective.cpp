@@ -1,7 +1,7 @@
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/text.hpp>
 
 #include <array>
 #include <utility>

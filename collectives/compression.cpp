@@ -1,5 +1,5 @@
 #include <ronda/collectives/compression.hpp>
-#include <ronda/core/enum_names.hpp>
+#include <ronda/core/names.hpp>
 
 namespace ronda {
 namespace {

@@ -2,7 +2,7 @@
 #include <ronda/collectives/ready_buckets.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 #include <chrono>

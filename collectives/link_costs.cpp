@@ -1,7 +1,7 @@
 #include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,8 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/collectives/world.hpp>
 #include <ronda/core/clock.hpp>
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/core/parallel.hpp>
 
 #include <algorithm>

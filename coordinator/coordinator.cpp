@@ -5,7 +5,7 @@
 #include <ronda/coordinator/detail/communicator_link.hpp>
 #include <ronda/coordinator/detail/loop.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 
 #include <sys/prctl.h>
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <ronda/core/device.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 
 #include <omp.h>
 

@@ -1,12 +1,11 @@
-#include <ronda/core/add_floats.hpp>
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
 
-#include <unistd.h>
-
 #include <cstring>
+#include <unistd.h>
 
 namespace ronda {
 namespace {
@@ -66,6 +65,15 @@ std::unique_ptr<DeviceContext> make_cpu_context(int threads) { return std::make_
 
 std::string cuda_version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+Tensor HostCopy::of(const Tensor& tensor) {
+  if (tensor.device().kind == DeviceKind::cpu) return tensor;
+  const std::size_t bytes = tensor.desc().bytes();
+  if (memory_.bytes() < bytes) memory_ = device_.context->allocate_staging(bytes);
+  device_.context->copy(tensor.data(), memory_.data(), bytes, *device_.stream);
+  device_.stream->synchronize();
+  return {tensor.desc(), memory_.data()};
 }
 
 }  // namespace ronda

@@ -5,15 +5,28 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/device.hpp>
-#include <ronda/core/device_hash.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
 
 namespace ronda {
+
+/// Hashes pieces of device memory on the device; only 8 bytes per piece are copied to the host. Compares the contents
+/// of devices with each other; not for security, and different from the processor's Hash.
+///
+/// The hash of a piece is the sum, modulo 2^64, of its 4-byte words, each mixed with its position. So the bits do not
+/// depend on the order of addition. One different word always changes the hash; several do, except with probability
+/// 2^-64.
+class DeviceHash {
+ public:
+  virtual ~DeviceHash() = default;
+  /// Hashes the pieces after all work issued to `stream` before. The host waits. Allocates nothing.
+  /// @param hashes  one for each piece, in their order
+  virtual void run(std::span<std::uint64_t> hashes, Stream& stream) = 0;
+};
 
 enum class StreamPriority : std::uint8_t { usual, high };
 
@@ -95,5 +108,31 @@ struct GpuSurvey {
 
 /// 13010 as `13.1`.
 [[nodiscard]] std::string cuda_version_text(int version);
+
+/// A device to compute on, and the stream for all its work.
+struct ComputeDevice {
+  std::shared_ptr<DeviceContext> context;
+  std::shared_ptr<Stream> stream;
+
+  static ComputeDevice on(std::shared_ptr<DeviceContext> context) {
+    std::shared_ptr<Stream> stream = context->make_stream(StreamPriority::usual);
+    return {std::move(context), std::move(stream)};
+  }
+  /// The processor, with one thread.
+  static ComputeDevice processor() { return on(make_cpu_context(1)); }
+};
+
+/// Makes tensors readable on the host.
+class HostCopy {
+ public:
+  explicit HostCopy(ComputeDevice device) : device_(std::move(device)) {}
+  /// `tensor` itself if it is in host memory; otherwise a copy, valid until the next call, made after all work of the
+  /// device's stream. The host waits.
+  [[nodiscard]] Tensor of(const Tensor& tensor);
+
+ private:
+  ComputeDevice device_;
+  Buffer memory_;
+};
 
 }  // namespace ronda

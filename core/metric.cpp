@@ -1,7 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/listed.hpp>
 #include <ronda/core/metric.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 

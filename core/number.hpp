@@ -6,7 +6,6 @@
 
 #include <ronda/core/dtype.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/half.hpp>
 #include <ronda/core/tensor.hpp>
 
 namespace ronda {

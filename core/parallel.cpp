@@ -1,8 +1,8 @@
-#include <ronda/core/core_mask.hpp>
-#include <ronda/core/counted.hpp>
+#include <ronda/core/cores.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/core/text.hpp>
 
 #include <omp.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 
 #include <unistd.h>
 

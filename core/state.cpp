@@ -1,6 +1,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/state.hpp>
 
+#include <algorithm>
+#include <vector>
+
 namespace ronda {
 namespace {
 
@@ -62,5 +65,20 @@ std::vector<std::int8_t> int8_to_file(const State& state) { return in_file_order
 
 void from_file(const State& state, std::span<const float> file) { set_from_file(state, file); }
 void from_file(const State& state, std::span<const std::int8_t> file) { set_from_file(state, file); }
+
+void from_file(const StatePiece& piece, std::span<const float> file) {
+  if (piece.count == 0) return;
+  if (piece.slice) {
+    std::vector<float> taken(piece.slice->slices.count(piece.slice->part));
+    piece.slice->slices.take(file, piece.slice->part, taken);
+    return from_file(piece.slice->state, taken);
+  }
+  if (!piece.whole.tensor.empty()) return from_file(piece.whole, file);
+  State whole = piece.whole;
+  std::vector<float> stored(static_cast<std::size_t>(whole.tensor.desc().padded_count()));
+  whole.tensor = Tensor(whole.tensor.desc(), stored.data());
+  from_file(whole, file);
+  std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(piece.first), piece.count, piece.elements);
+}
 
 }  // namespace ronda

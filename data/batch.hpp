@@ -8,7 +8,6 @@
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/device_context.hpp>
-#include <ronda/core/field.hpp>
 #include <ronda/core/tensor.hpp>
 
 namespace ronda {

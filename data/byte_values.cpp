@@ -1,5 +1,5 @@
+#include <ronda/core/dtype.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/half.hpp>
 #include <ronda/data/detail/conversion.hpp>
 
 #include <cstring>

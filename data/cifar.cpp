@@ -1,6 +1,6 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
 

@@ -1,7 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/listed.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/detail/gzip_file.hpp>
 #include <ronda/data/detail/lines.hpp>

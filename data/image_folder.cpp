@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/crop_box.hpp>
 #include <ronda/data/detail/picture_list.hpp>
 #include <ronda/data/detail/picture_reader.hpp>

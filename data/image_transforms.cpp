@@ -1,7 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
 #include <ronda/core/multiversion.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/image.hpp>
 #include <ronda/data/image_transforms.hpp>
 

@@ -1,5 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/memory_dataset.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/mixup.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/conversion.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
 #include <ronda/data/detail/npy_header.hpp>

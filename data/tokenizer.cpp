@@ -1,6 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/lower_case.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/gzip_file.hpp>
 #include <ronda/data/detail/lines.hpp>
 #include <ronda/data/tokenizer.hpp>

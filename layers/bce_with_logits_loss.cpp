@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/bce_with_logits_loss.hpp>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <ronda/core/field.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/layers/graph.hpp>
 
 namespace ronda {

@@ -1,6 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/graph/fusion.hpp>
 #include <ronda/layers/graph_cut.hpp>
 

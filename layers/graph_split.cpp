@@ -1,7 +1,6 @@
-#include <ronda/core/counted.hpp>
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/names.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/graph_split.hpp>
 #include <ronda/layers/primitives.hpp>
 

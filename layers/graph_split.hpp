@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ronda/core/parameter_slices.hpp>
+#include <ronda/core/parameter.hpp>
 #include <ronda/layers/graph.hpp>
 
 namespace ronda {

@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/elementwise_loss.hpp>
 
 namespace ronda {

@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/split_choice.hpp>
 

@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/summed_metric.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Layers that have a weight.
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/batch_norm.hpp>
 #include <ronda/layers/conv1d.hpp>
 #include <ronda/layers/conv2d.hpp>

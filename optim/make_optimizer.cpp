@@ -1,7 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
-#include <ronda/core/nearest_name.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/names.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/muon.hpp>
 #include <ronda/optim/rules.hpp>

@@ -1,10 +1,10 @@
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/finite.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/update_kernels.hpp>

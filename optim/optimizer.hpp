@@ -11,7 +11,6 @@
 
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/state.hpp>
-#include <ronda/core/state_piece.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/core/touched_rows.hpp>

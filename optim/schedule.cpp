@@ -1,8 +1,6 @@
-#include <ronda/core/counted.hpp>
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/nearest_name.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/names.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/optim/schedule.hpp>
 
 #include <algorithm>

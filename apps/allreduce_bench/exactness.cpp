@@ -10,7 +10,7 @@
 
 #include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
-#include <ronda/core/half.hpp>
+#include <ronda/core/dtype.hpp>
 
 namespace ronda::apps {
 namespace {

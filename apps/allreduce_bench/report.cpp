@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <map>
 
-#include <ronda/core/counted.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 
 namespace ronda::apps {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include <ronda/core/cpu_quota.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/cores.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/idx.hpp>

@@ -1,5 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/device_context.hpp>
+#include <ronda/core/text.hpp>
 
 #include "finding.hpp"
 #include "libraries.hpp"

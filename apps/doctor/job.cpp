@@ -8,8 +8,8 @@
 
 #include <ronda/collectives/fabric/mpi/mpi.hpp>
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/device_context.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/optional_format.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/io/plan_file.hpp>

@@ -8,12 +8,10 @@
 #include <optional>
 
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/core/core_mask.hpp>
-#include <ronda/core/counted.hpp>
-#include <ronda/core/cpu_quota.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/cores.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/primitives.hpp>
 
 #include "option_names.hpp"

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include <ronda/core/clock.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/ronda.hpp>
 #include <ronda/runtime/supervise/child_process.hpp>
 

@@ -8,8 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 
 namespace ronda::apps {
 namespace {

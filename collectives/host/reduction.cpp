@@ -1,6 +1,6 @@
 #include <ronda/collectives/host/reduction.hpp>
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/multiversion.hpp>
+#include <ronda/core/names.hpp>
 
 #include <algorithm>
 #include <array>

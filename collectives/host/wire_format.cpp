@@ -1,7 +1,7 @@
 #include <ronda/collectives/host/block_format.hpp>
 #include <ronda/collectives/host/wire_format.hpp>
+#include <ronda/core/dtype.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/half.hpp>
 #include <ronda/core/multiversion.hpp>
 
 #include <string>

@@ -1,6 +1,5 @@
 #include <ronda/collectives/members/placement.hpp>
-#include <ronda/core/core_mask.hpp>
-#include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/cores.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include <ronda/collectives/members/shared_memory.hpp>
 #include <ronda/collectives/host/node/touch_pages.hpp>
-#include <ronda/core/counted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
 

@@ -6,8 +6,8 @@
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/watch/record.hpp>
-#include <ronda/core/device.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda {
 

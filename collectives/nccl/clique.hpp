@@ -18,7 +18,7 @@
 #include <ronda/collectives/watch/unseen_work.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/event.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda::nccl {
 

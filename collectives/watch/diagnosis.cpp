@@ -1,6 +1,5 @@
 #include <ronda/collectives/watch/diagnosis.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 #include <limits>

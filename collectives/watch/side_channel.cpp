@@ -1,6 +1,6 @@
 #include <ronda/collectives/watch/side_channel.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -2,8 +2,7 @@
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include <ronda/coordinator/detail/descriptor.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include <ronda/coordinator/detail/missing.hpp>
 #include <ronda/coordinator/detail/name_bits.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 
 #include <cmath>
 #include <cstring>

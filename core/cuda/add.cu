@@ -1,4 +1,4 @@
-#include <ronda/core/cuda/add.hpp>
+#include <ronda/core/cuda/kernels.hpp>
 #include <ronda/core/cuda/launch.cuh>
 #include <ronda/core/cuda/stream.hpp>
 #include <ronda/core/number.hpp>

@@ -1,10 +1,9 @@
-#include <ronda/core/cuda/add.hpp>
 #include <ronda/core/cuda/check.hpp>
-#include <ronda/core/cuda/hash.hpp>
+#include <ronda/core/cuda/kernels.hpp>
 #include <ronda/core/cuda/stream.hpp>
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 
 namespace ronda {
 

@@ -1,8 +1,6 @@
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
-#include <ronda/core/lower_case.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/picture_list.hpp>
 
 #include <sys/stat.h>

@@ -1,5 +1,4 @@
-#include <ronda/core/listed.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
 #include <ronda/data/detail/zip_file.hpp>
 

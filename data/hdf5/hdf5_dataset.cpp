@@ -1,7 +1,7 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/detail/conversion.hpp>
 #include <ronda/data/detail/optional_formats.hpp>
 #include <ronda/data/hdf5.hpp>

@@ -1,6 +1,5 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/lanes.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/dropout_mask.hpp>

@@ -1,4 +1,3 @@
-#include <ronda/core/lanes.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/channel_loops.hpp>
 #include <ronda/layers/rectifier.hpp>

@@ -1,4 +1,3 @@
-#include <ronda/core/lanes.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/pooling.hpp>

@@ -1,8 +1,8 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/clock.hpp>
-#include <ronda/core/duration.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/checkpointer.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>

@@ -1,5 +1,5 @@
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 

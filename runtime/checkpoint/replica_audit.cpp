@@ -1,5 +1,5 @@
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 
 #include <algorithm>

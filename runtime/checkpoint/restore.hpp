@@ -5,9 +5,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/state.hpp>
-#include <ronda/core/state_piece.hpp>
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 
 namespace ronda {

@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include <ronda/core/compute_device.hpp>
-#include <ronda/core/event.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/core/stream.hpp>
 #include <ronda/runtime/checkpoint/state_copy.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 

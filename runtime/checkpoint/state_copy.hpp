@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/state.hpp>
 
 namespace ronda {

@@ -1,7 +1,5 @@
-#include <ronda/core/duration.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/io/console.hpp>
 #include <ronda/runtime/io/terminal.hpp>
 

@@ -1,5 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/key_value/detail/server.hpp>
 #include <ronda/runtime/key_value/detail/worker.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>

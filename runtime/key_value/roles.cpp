@@ -1,5 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/key_value/roles.hpp>
 
 #include <algorithm>

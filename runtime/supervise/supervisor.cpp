@@ -1,6 +1,6 @@
 #include <ronda/core/clock.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/supervise/supervisor.hpp>
 
 #include <algorithm>

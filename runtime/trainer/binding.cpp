@@ -1,6 +1,5 @@
-#include <ronda/core/core_mask.hpp>
-#include <ronda/core/counted.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/cores.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/lower_case.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
 #include <ronda/runtime/trainer/host_addresses.hpp>
 

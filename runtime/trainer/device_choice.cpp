@@ -1,5 +1,5 @@
-#include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/strategy/replica/platform.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>

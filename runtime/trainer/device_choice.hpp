@@ -3,7 +3,7 @@
 #include <string>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 

@@ -1,6 +1,6 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/trainer/going_on.hpp>

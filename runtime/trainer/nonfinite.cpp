@@ -1,4 +1,4 @@
-#include <ronda/core/enum_names.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>
 
 namespace ronda {

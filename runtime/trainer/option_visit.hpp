@@ -2,8 +2,8 @@
 #include <string>
 #include <string_view>
 
-#include <ronda/core/listed.hpp>
 #include <ronda/core/option.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/leave.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>

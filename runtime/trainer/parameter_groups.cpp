@@ -1,6 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 

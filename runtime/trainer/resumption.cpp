@@ -1,6 +1,6 @@
 #include <ronda/collectives/phase.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/plan_difference.hpp>

@@ -1,4 +1,4 @@
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/slow_ranks.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include <ronda/collectives/phase.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>

@@ -1,7 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/label_error.hpp>
 #include <ronda/runtime/trainer/sample_search.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>

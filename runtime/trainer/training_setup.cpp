@@ -1,8 +1,6 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/listed.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>

@@ -7,7 +7,7 @@
 #include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
 #include <ronda/collectives/host/algorithms/grid_exchange.hpp>
 #include <ronda/collectives/fabric/threads/thread_network.hpp>
-#include <ronda/core/half.hpp>
+#include <ronda/core/dtype.hpp>
 #include <ronda/core/random.hpp>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/coordinator/detail/descriptor.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/printable.hpp>
+#include <ronda/core/text.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include <ronda/core/counted.hpp>
+#include <ronda/core/text.hpp>
 
 #include "support/catch.hpp"
 

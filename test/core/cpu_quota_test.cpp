@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/cores.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // Numbers as text, independent of the locale.
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 
 #include <array>
 #include <string>

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include <ronda/core/denormals.hpp>
-#include <ronda/core/half.hpp>
+#include <ronda/core/dtype.hpp>
 
 #include <cmath>
 #include <limits>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/core/core_mask.hpp>
+#include <ronda/core/cores.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>

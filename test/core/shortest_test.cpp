@@ -1,4 +1,4 @@
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 
 #include <cmath>
 #include <limits>

@@ -9,9 +9,9 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
-#include <ronda/core/lower_case.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/tensor.hpp>
+#include <ronda/core/text.hpp>
 
 #include "support/catch.hpp"
 

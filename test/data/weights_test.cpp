@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/graph_split.hpp>

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/core/half.hpp>
+#include <ronda/core/dtype.hpp>
 
 namespace ronda::test {
 

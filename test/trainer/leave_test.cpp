@@ -1,6 +1,6 @@
-#include <ronda/core/duration.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpointer.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/trainer/leave.hpp>

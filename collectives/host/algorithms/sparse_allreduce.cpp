@@ -1,5 +1,5 @@
 #include <ronda/collectives/host/algorithms/sparse_allreduce.hpp>
-#include <ronda/core/add_floats.hpp>
+#include <ronda/core/floats.hpp>
 
 #include <algorithm>
 #include <cstring>

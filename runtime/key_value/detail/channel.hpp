@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/event.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/core/stream.hpp>
 #include <ronda/runtime/key_value/detail/message.hpp>
 
 namespace ronda {

@@ -1,5 +1,5 @@
-#include <ronda/core/add_floats.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/runtime/key_value/detail/part_in_rounds.hpp>
 

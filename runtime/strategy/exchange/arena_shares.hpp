@@ -7,7 +7,7 @@
 
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/optim/optimizer.hpp>

@@ -4,7 +4,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/event.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda {
 

@@ -1,4 +1,3 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/finite.hpp>
 #include <ronda/core/formatted.hpp>

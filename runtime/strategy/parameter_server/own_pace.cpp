@@ -1,4 +1,3 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace.hpp>

@@ -1,6 +1,6 @@
-#include <ronda/core/add_floats.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace_server.hpp>

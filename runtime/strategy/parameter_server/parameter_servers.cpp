@@ -1,5 +1,4 @@
 #include <ronda/core/clock.hpp>
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/formatted.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>

@@ -1,4 +1,3 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/pushed_pieces.hpp>

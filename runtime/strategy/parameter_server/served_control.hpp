@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/event.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/runtime/key_value/roles.hpp>

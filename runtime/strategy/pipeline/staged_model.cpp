@@ -1,7 +1,6 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/graph_cut.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/runtime/strategy/pipeline/node_costs.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/step_control.hpp>
 
 namespace ronda {

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/function_ref.hpp>
-#include <ronda/core/host_copy.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/touched_rows.hpp>
 #include <ronda/data/batch.hpp>

@@ -1,5 +1,4 @@
 #include <ronda/collectives/host/node/touch_pages.hpp>
-#include <ronda/core/add_floats.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/sharded/bucket_sums.hpp>

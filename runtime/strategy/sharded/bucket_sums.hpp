@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/event.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/runtime/strategy/sharded/gradient_ring.hpp>

@@ -1,5 +1,5 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/layers/split_choice.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 

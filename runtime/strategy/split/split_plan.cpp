@@ -1,7 +1,5 @@
 // How a split model is planned and takes its memory; split_strategy.cpp has its steps.
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica/cost_table.hpp>

@@ -5,7 +5,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/core/state_piece.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/optim/optimizer.hpp>
 
 namespace ronda {

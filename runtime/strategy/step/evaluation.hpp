@@ -4,9 +4,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/function_ref.hpp>
-#include <ronda/core/host_copy.hpp>
 #include <ronda/core/metric.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/layers/summed_metric.hpp>

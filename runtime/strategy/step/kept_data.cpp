@@ -1,4 +1,3 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/step/kept_data.hpp>
 

@@ -1,4 +1,4 @@
-#include <ronda/core/finite.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/runtime/strategy/step/nonfinite_search.hpp>
 #include <ronda/runtime/strategy/replica/shared_values.hpp>

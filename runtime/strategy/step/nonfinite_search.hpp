@@ -4,8 +4,8 @@
 #include <string>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/function_ref.hpp>
-#include <ronda/core/host_copy.hpp>
 #include <ronda/layers/pass.hpp>
 #include <ronda/runtime/strategy/replica/control_block.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>

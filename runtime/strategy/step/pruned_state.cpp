@@ -1,7 +1,7 @@
 // Weights that a training sets to zero; training_state.cpp has the rest.
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/host_copy.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/optim/pruning.hpp>
 #include <ronda/runtime/strategy/replica/shared_values.hpp>
 #include <ronda/runtime/strategy/step/training_state.hpp>

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/data/batch.hpp>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/replica/memory_use.hpp>
 #include <ronda/runtime/strategy/replica/rank_picker.hpp>

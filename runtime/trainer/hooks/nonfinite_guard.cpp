@@ -1,7 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/finite.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/floats.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/io/safetensors.hpp>

@@ -4,9 +4,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/text.hpp>
 
 namespace ronda {
 
@@ -30,5 +31,12 @@ template <class Enum, std::size_t count>
     if (known == value) return text;
   return "?";
 }
+
+/// The name that `word` probably means: the most similar one, ignoring case; otherwise the first whose parts begin with
+/// the word's letters (`lr`: `learning-rate`). Empty if no name is close.
+[[nodiscard]] std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
+
+/// `; did you mean adam?`, or nothing.
+[[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace ronda

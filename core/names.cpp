@@ -1,5 +1,5 @@
-#include <ronda/core/lower_case.hpp>
-#include <ronda/core/nearest_name.hpp>
+#include <ronda/core/names.hpp>
+#include <ronda/core/text.hpp>
 
 #include <algorithm>
 #include <cstddef>

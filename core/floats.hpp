@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <span>
 
 namespace ronda {
 
@@ -7,5 +8,8 @@ namespace ronda {
 void add_floats(const float* more, float* sums, std::size_t count) noexcept;
 /// The same on several threads, with denormal numbers flushed to zero.
 void add_floats(const float* more, float* sums, std::size_t count, int threads);
+
+/// Whether no element is an infinity or a NaN; computed by `threads` threads.
+[[nodiscard]] bool all_finite(int threads, std::span<const float> numbers) noexcept;
 
 }  // namespace ronda
