@@ -1,7 +1,7 @@
 #pragma once
 #include <functional>
 
-#include <ronda/layers/sequential.hpp>
+#include <ronda/layers/composition.hpp>
 
 #include "training_application.hpp"
 

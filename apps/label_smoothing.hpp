@@ -2,7 +2,7 @@
 #include <string>
 
 #include <ronda/core/text.hpp>
-#include <ronda/layers/softmax_cross_entropy.hpp>
+#include <ronda/layers/classification_losses.hpp>
 
 #include "command_line.hpp"
 

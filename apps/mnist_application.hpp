@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <functional>
 
-#include <ronda/layers/sequential.hpp>
+#include <ronda/layers/composition.hpp>
 
 #include "training_application.hpp"
 

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include <ronda/layers/sequential.hpp>
+#include <ronda/layers/composition.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <ronda/core/host_device.hpp>
-#include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/arithmetic.hpp>
 
 /// The scalar functions of elementwise layers, shared by processor and GPU.
 ///

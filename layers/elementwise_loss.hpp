@@ -11,7 +11,6 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/loss.hpp>
-#include <ronda/layers/loss_rows.hpp>
 
 namespace ronda {
 

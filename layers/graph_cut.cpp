@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/layers/graph/fusion.hpp>
+#include <ronda/layers/graph/lowering.hpp>
 #include <ronda/layers/graph_cut.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/int8.hpp>
-#include <ronda/layers/int8_arithmetic.hpp>
 #include <ronda/layers/primitives.hpp>
 
 #include <algorithm>

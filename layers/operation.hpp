@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <ronda/core/parameter.hpp>
-#include <ronda/layers/part_exchange.hpp>
 #include <ronda/layers/pass.hpp>
 #include <ronda/layers/picker.hpp>
 

@@ -1,9 +1,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/layers/activation_layouts.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/layers/sequence_image.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/core/error.hpp>
+
 namespace ronda {
 
 /// One implementation of an operation. `run` executes it once on its own memory, for timing. `run` is empty if this
@@ -42,7 +44,11 @@ class Picker {
 /// Takes the first candidate that can run; for tests and for programs without ranks.
 class FirstPicker final : public Picker {
  public:
-  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override;
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].run) return i;
+    throw Error("nothing on this machine can do " + std::string(question));
+  }
 };
 
 }  // namespace ronda

@@ -5,9 +5,9 @@
 #include <ronda/core/host_device.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/step_control.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/cudnn/run.hpp>
 #include <ronda/layers/elementwise.hpp>
-#include <ronda/layers/sum_block.hpp>
 
 /// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
 /// of calls does not matter and every run has the same bits. The host runs the same code in tests. Numbers of type T

@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
+#include <ronda/layers/activation_layouts.hpp>
 #include <ronda/layers/cudnn/library.hpp>
-#include <ronda/layers/feature_order.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda {

@@ -1,8 +1,8 @@
 // Operations that are kernels of our own and nothing else.
+#include <ronda/layers/activation_layouts.hpp>
 #include <ronda/layers/cudnn/geometry.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/library.hpp>
-#include <ronda/layers/feature_order.hpp>
 
 namespace ronda::cudnn {
 namespace {

@@ -6,11 +6,14 @@
 #include <vector>
 
 #include <ronda/layers/graph.hpp>
-#include <ronda/layers/parameter_request.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/program.hpp>
 
 namespace ronda::graph {
+
+/// Makes one operation of neighbours that one can do: a convolution with the ReLU and the pooling behind it, a dense
+/// product, a batch norm or a sum with its ReLU; where nobody else reads what lies between. Values keep their places.
+void fuse(Graph& graph);
 
 /// A value of the graph, or one between two of its operations, as a device has it: with a layout.
 struct DeviceValue {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/layers/buffer_plan.hpp>
+#include <ronda/layers/program.hpp>
 
 namespace ronda::graph {
 

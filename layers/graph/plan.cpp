@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/layers/graph/fusion.hpp>
+#include <ronda/layers/graph/lowering.hpp>
 #include <ronda/layers/graph/plan.hpp>
 #include <ronda/layers/widened.hpp>
 

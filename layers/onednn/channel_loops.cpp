@@ -1,6 +1,6 @@
 #include <ronda/core/multiversion.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/channel_loops.hpp>
-#include <ronda/layers/rectifier.hpp>
 
 namespace ronda::onednn {
 namespace {

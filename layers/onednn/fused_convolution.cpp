@@ -3,7 +3,6 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
-#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/patches.hpp>
 #include <ronda/layers/onednn/sums.hpp>
 

@@ -1,9 +1,8 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/activation_layouts.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/images.hpp>
-#include <ronda/layers/rectifier.hpp>
-#include <ronda/layers/sequence_image.hpp>
-#include <ronda/layers/sum_block.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/layers/int8_arithmetic.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/int8_product.hpp>
 #include <ronda/layers/onednn/operations.hpp>
-#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -1,8 +1,7 @@
 #include <ronda/core/multiversion.hpp>
-#include <ronda/layers/int8_arithmetic.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/int8_product.hpp>
 #include <ronda/layers/onednn/processor.hpp>
-#include <ronda/layers/rectifier.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,9 +1,9 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/sums.hpp>
-#include <ronda/layers/sum_block.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include <ronda/layers/onednn/nonzeros.hpp>
-#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/processor.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,7 +1,7 @@
 #include <ronda/core/multiversion.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/panels.hpp>
 #include <ronda/layers/onednn/processor.hpp>
-#include <ronda/layers/rectifier.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,8 +1,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
-#include <ronda/layers/rectifier.hpp>
-#include <ronda/layers/sum_block.hpp>
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include <ronda/core/parallel.hpp>
-#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/strassen.hpp>
-#include <ronda/layers/onednn/strassen_packing.hpp>
+#include <ronda/layers/onednn/strassen_tile.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 
 #include <algorithm>
 #include <array>

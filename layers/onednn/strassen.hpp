@@ -21,7 +21,7 @@ namespace ronda::onednn {
 /// Numerical Algorithms", chapter 23, for this form and its error.) Each of the seven is made in the same way again, of
 /// quarters of those sums. The parts lie side by side: four times twelve rows, four times 32 columns, four times up to
 /// 128 of the depth. So a tile of c has 48 x 128 numbers (strassen_tile.hpp). No sum takes a pass over memory of its
-/// own: those of factors are made where they are copied for the kernel anyway (strassen_packing.hpp), and those of
+/// own: those of factors are made where they are copied for the kernel anyway (strassen_packing.cpp), and those of
 /// products where the kernel writes them (Huang, Smith, Henry and van de Geijn, "Strassen's algorithm reloaded", SC
 /// 2016).
 ///

@@ -1,5 +1,4 @@
 #include <ronda/core/multiversion.hpp>
-#include <ronda/layers/onednn/strassen_packing.hpp>
 #include <ronda/layers/onednn/strassen_tile.hpp>
 #include <ronda/layers/onednn/transpose_four.hpp>
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <type_traits>
 
-/// A tile of a product's c, by two levels of Strassen's algorithm (strassen.hpp): its factors packed, 48 rows of a and
-/// 128 columns of b. Seven *blocks*, the outer level's products, are each made of seven products of the inner level.
+// A tile of a product's c, by two levels of Strassen's algorithm (strassen.hpp): its factors packed, 48 rows of a and
+// 128 columns of b. Seven *blocks*, the outer level's products, are each made of seven products of the inner level.
 namespace ronda::onednn::strassen {
 
 inline constexpr std::int64_t lanes = 16;                             ///< floats of a vector, and of a line of a cache
@@ -86,5 +86,22 @@ struct Destination {
 /// @param rows, columns  of c from the tile's first on: so many are there
 void multiply_block(std::int64_t block, const Factors& factors, const Destination& to, std::int64_t rows,
                     std::int64_t columns, Partial& partial, Ahead& ahead);
+
+/// What a tile needs of a product's factor: lines (rows of a or columns of b) from a piece of the depth on. An element
+/// (i, k) lies at first[i · line + k · step]; k goes along the depth. What is not there counts as zeros.
+struct Side {
+  const float* first;
+  std::int64_t line, step;    ///< one of them is 1
+  std::int64_t lines, steps;  ///< so many are there
+};
+
+/// The factors of 49 products, made of 4 x 4 parts of 48 rows of a, (depth, 12) each and one after another at
+/// `factor_floats`: first the outer level's sums, then the inner level's sums of these.
+/// @param depth    of each part, a quarter of the piece: a multiple of 4
+/// @param paired   whether steps are paired (strassen.hpp): then a balanced strip is scaled, and its `pair_sums` made
+/// @param factors  the caller's, strip_floats(depth, 12) floats, apart from a's memory
+void pack_rows(const Side& a, std::int64_t depth, bool paired, float* factors);
+/// The same of 128 columns of b, (depth, 32) each.
+void pack_columns(const Side& b, std::int64_t depth, bool paired, float* factors);
 
 }  // namespace ronda::onednn::strassen

@@ -7,8 +7,12 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
 
-/// Long sums of arrays: see sum_block.hpp.
 namespace ronda::onednn {
+
+/// How many of a size hold so many; the last may be filled in part.
+[[nodiscard]] constexpr std::int64_t parts(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
+
+// Long sums of arrays: see sum_block (layers/arithmetic.hpp).
 
 /// total += block; block = 0
 void add_block(double* total, float* block, std::size_t count);

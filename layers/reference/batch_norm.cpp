@@ -1,4 +1,4 @@
-#include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <cmath>

@@ -1,6 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/layers/int8_arithmetic.hpp>
-#include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <limits>

@@ -1,6 +1,5 @@
-#include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/arithmetic.hpp>
 #include <ronda/layers/reference/operations.hpp>
-#include <ronda/layers/sum_block.hpp>
 
 namespace ronda::reference {
 namespace {

@@ -1,5 +1,4 @@
-#include <ronda/layers/label_error.hpp>
-#include <ronda/layers/loss_rows.hpp>
+#include <ronda/layers/loss.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
-#include <ronda/layers/summed_metric.hpp>
+#include <ronda/layers/metrics.hpp>
 #include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
 #include <ronda/runtime/strategy/replica/platform.hpp>

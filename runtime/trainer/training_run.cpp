@@ -2,7 +2,7 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/layers/label_error.hpp>
+#include <ronda/layers/loss.hpp>
 #include <ronda/runtime/trainer/sample_search.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 

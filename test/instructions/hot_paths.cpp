@@ -7,12 +7,12 @@
 #include <ronda/data/csv.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/sample_order.hpp>
+#include <ronda/layers/classification_losses.hpp>
 #include <ronda/layers/graph_builder.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/picker.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/layers/softmax_cross_entropy.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/io/summary.hpp>

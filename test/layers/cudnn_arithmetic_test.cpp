@@ -20,7 +20,7 @@
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/layers/softmax_cross_entropy.hpp>
+#include <ronda/layers/classification_losses.hpp>
 
 using namespace ronda;
 

@@ -14,9 +14,8 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
-#include <ronda/layers/bce_with_logits_loss.hpp>
+#include <ronda/layers/classification_losses.hpp>
 #include <ronda/layers/regression_losses.hpp>
-#include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"

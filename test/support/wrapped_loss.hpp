@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include <ronda/layers/softmax_cross_entropy.hpp>
+#include <ronda/layers/classification_losses.hpp>
 
 namespace ronda::test {
 

@@ -8,7 +8,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/layers/part_exchange.hpp>
+#include <ronda/layers/pass.hpp>
 
 namespace ronda {
 

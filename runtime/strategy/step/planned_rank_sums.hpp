@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/layers/rank_sums.hpp>
+#include <ronda/layers/pass.hpp>
 
 namespace ronda {
 

@@ -1,9 +1,20 @@
 #pragma once
 #include <ronda/core/tensor.hpp>
 
-/// Convolutions and poolings treat a sequence (N, T, C) as an image of one row, (N, 1, T, C), with the same bytes and
-/// layout, so that the same code serves both.
+/// Layouts of activations that are the same bytes in another shape: flattened features, and sequences as images.
 namespace ronda {
+
+/// The description of `tensor` with the bytes of each sample in the order of flattened features: images (N, H, W, C) in
+/// (C, H, W) order, as in PyTorch; all others in the order of their axes.
+[[nodiscard]] inline TensorDesc logical_order_of(const TensorDesc& tensor) {
+  return {tensor.shape, tensor.dtype, tensor.shape.rank() == 4 ? Layout::parse("adbc") : Layout()};
+}
+[[nodiscard]] inline bool in_logical_order(const TensorDesc& tensor) {
+  return same_bytes(tensor, logical_order_of(tensor));
+}
+
+// Convolutions and poolings treat a sequence (N, T, C) as an image of one row, (N, 1, T, C), with the same bytes and
+// layout, so that the same code serves both.
 
 [[nodiscard]] inline bool is_sequence(const Shape& shape) noexcept { return shape.rank() == 3; }
 

@@ -1,14 +1,14 @@
-// Layers that have a weight.
+// Layers whose building is more than a line.
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/layers/batch_norm.hpp>
-#include <ronda/layers/conv1d.hpp>
-#include <ronda/layers/conv2d.hpp>
+#include <ronda/layers/convolution.hpp>
 #include <ronda/layers/dense.hpp>
+#include <ronda/layers/dropout.hpp>
 #include <ronda/layers/embedding.hpp>
-#include <ronda/layers/layer_norm.hpp>
 #include <ronda/layers/multi_head_attention.hpp>
-#include <ronda/layers/positional_embedding.hpp>
+#include <ronda/layers/normalization.hpp>
+
+#include <string>
 
 namespace ronda {
 namespace {
@@ -172,6 +172,10 @@ Value MultiHeadAttention::build(Value x, GraphBuilder& builder) const {
   if (!lengths_.empty()) inputs.push_back(builder.input(lengths_));
   const Value attended = builder.apply(spec_, inputs, {}, {}, this);
   return project(attended, width, "out_proj.weight", "out_proj.bias");
+}
+
+Dropout::Dropout(double p) : spec_{.p = p} {
+  if (!(p >= 0 && p <= 1)) throw InputError("a dropout drops with a probability from 0 to 1, not " + shortest(p));
 }
 
 }  // namespace ronda
