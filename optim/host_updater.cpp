@@ -2,8 +2,8 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/rules.hpp>
+#include <ronda/optim/update_loop.hpp>
 #include <ronda/optim/updater.hpp>
 
 #include <algorithm>

@@ -5,9 +5,9 @@
 #include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/update_kernels.hpp>
+#include <ronda/optim/update_loop.hpp>
 
 #include <algorithm>
 #include <array>

@@ -10,6 +10,7 @@
 #endif
 
 #include <ronda/core/multiversion.hpp>
+#include <ronda/core/stream.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/rule.hpp>
 
@@ -31,6 +32,13 @@ inline void finish_past_caches() noexcept {
 #if defined(__SSE__)
   _mm_sfence();
 #endif
+}
+
+/// Number of the stream's threads to use for a pass over `count` elements.
+[[nodiscard]] inline int threads_for(std::size_t count, const Stream& stream) {
+  constexpr std::size_t worth_a_thread = 1 << 14;  // elements; for fewer, starting threads takes longer than the pass
+  const std::size_t useful = std::max<std::size_t>(count / worth_a_thread, 1);
+  return static_cast<int>(std::min(useful, static_cast<std::size_t>(stream.threads())));
 }
 
 /// The magnitude as an integer that orders like it, with infinity and NaN above all numbers. Integers, because

@@ -13,7 +13,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/optim/newton_schulz.hpp>
+#include <ronda/optim/muon.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
 #include <ronda/optim/update_loop.hpp>
 #include <ronda/optim/updater.hpp>
