@@ -1,8 +1,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/data/batch_plan.hpp>
 #include <ronda/data/dataset_part.hpp>
-#include <ronda/data/sample_order.hpp>
 
 #include <algorithm>
 #include <cmath>

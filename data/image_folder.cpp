@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/data/detail/crop_box.hpp>
+#include <ronda/data/detail/picture.hpp>
 #include <ronda/data/detail/picture_list.hpp>
 #include <ronda/data/detail/picture_reader.hpp>
 #include <ronda/data/detail/reader_team.hpp>

@@ -1,8 +1,8 @@
 // Transforms that read an image's pixels at other places than they write them: from a copy.
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/data/detail/crop_box.hpp>
 #include <ronda/data/detail/image.hpp>
+#include <ronda/data/detail/picture.hpp>
 #include <ronda/data/image_transforms.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // What a build without HDF5 has in the place of the folder hdf5/.
-#include <ronda/data/detail/optional_formats.hpp>
 #include <ronda/data/hdf5.hpp>
+#include <ronda/data/optional_formats.hpp>
 
 namespace ronda {
 

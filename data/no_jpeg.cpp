@@ -1,6 +1,6 @@
 // What a build without JPEG has in the place of the folder jpeg/.
-#include <ronda/data/detail/optional_formats.hpp>
 #include <ronda/data/detail/picture.hpp>
+#include <ronda/data/optional_formats.hpp>
 
 namespace ronda {
 

@@ -1,7 +1,7 @@
 // What a build without PNG has in the place of the folder png/.
-#include <ronda/data/detail/optional_formats.hpp>
 #include <ronda/data/detail/picture.hpp>
-#include <ronda/data/png.hpp>
+#include <ronda/data/optional_formats.hpp>
+#include <ronda/data/picture_files.hpp>
 
 namespace ronda {
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -41,5 +42,11 @@ class PictureFiles final : public Dataset {
   std::array<Field, 2> fields_;
   std::unique_ptr<Tools> tools_;
 };
+
+/// Encodes a picture as a PNG file.
+/// @param rgb  red, green and blue of each pixel, row by row
+/// Throws InputError in a build without PNG.
+[[nodiscard]] std::vector<std::byte> encode_png(std::uint32_t height, std::uint32_t width,
+                                                std::span<const std::uint8_t> rgb);
 
 }  // namespace ronda

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/data/png.hpp>
+#include <ronda/data/picture_files.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
 namespace ronda::apps {

@@ -6,7 +6,6 @@
 
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/loader.hpp>
-#include <ronda/data/sample_order.hpp>
 
 namespace ronda::apps {
 namespace {

@@ -8,7 +8,6 @@
 #include <ronda/core/text.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
-#include <ronda/data/idx.hpp>
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/labelled_text.hpp>
 #include <ronda/data/mnist.hpp>

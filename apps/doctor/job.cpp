@@ -10,7 +10,7 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/data/optional_format.hpp>
+#include <ronda/data/optional_formats.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/io/plan_file.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>

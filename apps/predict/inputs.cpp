@@ -11,8 +11,8 @@
 #include <ronda/data/byte_images.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
-#include <ronda/data/idx.hpp>
 #include <ronda/data/labelled_text.hpp>
+#include <ronda/data/mnist.hpp>
 #include <ronda/data/picture_files.hpp>
 
 namespace ronda::apps {

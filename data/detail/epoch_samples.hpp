@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <ronda/data/sample_order.hpp>
+#include <ronda/data/batch_plan.hpp>
 
 namespace ronda {
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <vector>
 
-#include <ronda/data/detail/crop_box.hpp>
 #include <ronda/data/detail/picture.hpp>
 #include <ronda/data/detail/resample.hpp>
 

@@ -3,9 +3,9 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/data/detail/conversion.hpp>
-#include <ronda/data/detail/optional_formats.hpp>
 #include <ronda/data/hdf5.hpp>
 #include <ronda/data/hdf5/array.hpp>
+#include <ronda/data/optional_formats.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/data/png.hpp>
+#include <ronda/data/picture_files.hpp>
 
 #include <png.h>
 

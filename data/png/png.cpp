@@ -1,5 +1,5 @@
-#include <ronda/data/detail/optional_formats.hpp>
 #include <ronda/data/detail/picture.hpp>
+#include <ronda/data/optional_formats.hpp>
 
 #include <png.h>
 

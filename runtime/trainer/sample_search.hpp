@@ -7,7 +7,6 @@
 
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/dataset.hpp>
-#include <ronda/data/sample_order.hpp>
 
 namespace ronda {
 

@@ -6,7 +6,6 @@
 #include <ronda/core/random.hpp>
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/detail/epoch_samples.hpp>
-#include <ronda/data/sample_order.hpp>
 
 #include "support/catch.hpp"
 

@@ -10,8 +10,8 @@
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/detail/picture_reader.hpp>
-#include <ronda/data/idx.hpp>
 #include <ronda/data/labelled_text.hpp>
+#include <ronda/data/mnist.hpp>
 #include <ronda/data/numpy.hpp>
 #include <ronda/data/text_windows.hpp>
 

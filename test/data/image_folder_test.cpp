@@ -11,7 +11,6 @@
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/picture_files.hpp>
-#include <ronda/data/png.hpp>
 
 #include "data/pictures.hpp"
 #include "support/catch.hpp"

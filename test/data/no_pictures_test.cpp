@@ -1,8 +1,8 @@
 // A build without JPEG or PNG.
 #include <ronda/core/error.hpp>
 #include <ronda/data/image_folder.hpp>
-#include <ronda/data/optional_format.hpp>
-#include <ronda/data/png.hpp>
+#include <ronda/data/optional_formats.hpp>
+#include <ronda/data/picture_files.hpp>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"

@@ -4,9 +4,9 @@
 #include <ronda/collectives/host/wire_format.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/data/batch_plan.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/memory_dataset.hpp>
-#include <ronda/data/sample_order.hpp>
 #include <ronda/layers/classification_losses.hpp>
 #include <ronda/layers/graph_builder.hpp>
 #include <ronda/layers/host_program.hpp>

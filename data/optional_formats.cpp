@@ -1,4 +1,4 @@
-#include <ronda/data/detail/optional_formats.hpp>
+#include <ronda/data/optional_formats.hpp>
 
 namespace ronda {
 
