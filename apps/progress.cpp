@@ -3,7 +3,7 @@
 #include <iostream>
 #include <utility>
 
-#include <ronda/runtime/io/terminal.hpp>
+#include <ronda/runtime/io/console.hpp>
 
 namespace ronda::apps {
 

@@ -9,7 +9,7 @@
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/run_report.hpp>
-#include <ronda/runtime/supervise/allocation.hpp>
+#include <ronda/runtime/supervise/hosts.hpp>
 #include <ronda/runtime/supervise/supervisor.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 

@@ -3,7 +3,6 @@
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/detail/descriptor.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
-#include <ronda/runtime/io/detail/write_all.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

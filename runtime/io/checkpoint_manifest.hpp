@@ -7,7 +7,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/event_sink.hpp>
-#include <ronda/runtime/io/file_sum.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 
 namespace ronda {
 

@@ -1,4 +1,4 @@
-#include <ronda/runtime/io/detail/lock.hpp>
+#include <ronda/runtime/io/detail/descriptor.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
 #include <ronda/runtime/io/file_lock.hpp>
 #include <ronda/runtime/io/whole_file.hpp>

@@ -1,7 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/io/detail/lock.hpp>
+#include <ronda/runtime/io/detail/descriptor.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
-#include <ronda/runtime/io/detail/write_all.hpp>
 #include <ronda/runtime/io/metrics_file.hpp>
 
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 
 #include <ronda/core/dtype.hpp>
 #include <ronda/core/shape.hpp>
-#include <ronda/runtime/io/file_sum.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 
 namespace ronda {
 

@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/runtime/io/detail/descriptor.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
-#include <ronda/runtime/io/detail/write_all.hpp>
 #include <ronda/runtime/io/tensorboard_file.hpp>
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -18,5 +19,15 @@ void require_regular(const std::filesystem::path& path);
 /// Writes a file with the content `text`, complete or not at all. Throws InputError if it cannot be created,
 /// ResourceError if it cannot be written.
 void write_text(const std::filesystem::path& path, std::string_view text);
+
+/// The size of a file, and the XXH3 hash of its bytes (`xxhsum -H3`), 16 hexadecimal digits.
+struct FileSum {
+  std::uint64_t bytes = 0;
+  std::string hash;
+  bool operator==(const FileSum&) const = default;
+};
+
+/// Reads the whole file, a piece at a time. Throws InputError if it cannot be read.
+[[nodiscard]] FileSum sum_of(const std::filesystem::path& path);
 
 }  // namespace ronda

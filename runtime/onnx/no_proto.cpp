@@ -1,6 +1,6 @@
 // What a build without ONNX has in the place of the folder proto/.
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/onnx/operations/proto_file.hpp>
+#include <ronda/runtime/onnx/operations/onnx_export.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 
 namespace ronda {

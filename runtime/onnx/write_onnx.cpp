@@ -1,6 +1,5 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/onnx/operations/onnx_export.hpp>
-#include <ronda/runtime/onnx/operations/proto_file.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 
 namespace ronda {

@@ -37,4 +37,8 @@ struct Host {
 
 [[nodiscard]] int slots_of(std::span<const Host> hosts) noexcept;
 
+/// The hosts of the Slurm allocation of this process, with one slot per task; empty outside an allocation. Throws
+/// InputError if Slurm's environment variables are malformed.
+[[nodiscard]] std::vector<Host> hosts_of_allocation();
+
 }  // namespace ronda

@@ -10,7 +10,6 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/metrics.hpp>
-#include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
 #include <ronda/runtime/strategy/replica/platform.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>

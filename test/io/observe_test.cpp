@@ -7,10 +7,9 @@
 #include <sstream>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/io/console.hpp>
-#include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
-#include <ronda/runtime/io/terminal.hpp>
 
 #include "support/allocations.hpp"
 #include "support/catch.hpp"

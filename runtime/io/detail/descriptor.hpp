@@ -1,7 +1,10 @@
 #pragma once
+#include <cstddef>
+#include <span>
 #include <unistd.h>
-
 #include <utility>
+
+#include <ronda/runtime/io/file_lock.hpp>
 
 namespace ronda {
 
@@ -24,5 +27,13 @@ class Descriptor {
  private:
   int number_;
 };
+
+/// Writes all bytes, in as many calls as it takes. Returns 0 or errno. If the file would exceed `ulimit -f` that is
+/// EFBIG, and the process is not killed by SIGXFSZ.
+[[nodiscard]] int write_all(int file, std::span<const std::byte> bytes) noexcept;
+
+/// Locks an open file as long as it is open, without waiting.
+/// @param file  a descriptor that is open for writing
+[[nodiscard]] FileLock::Outcome lock_whole(int file) noexcept;
 
 }  // namespace ronda

@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
-#include <ronda/runtime/onnx/operations/proto_file.hpp>
+#include <ronda/runtime/onnx/operations/onnx_export.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

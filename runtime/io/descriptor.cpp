@@ -1,10 +1,9 @@
-#include <ronda/runtime/io/detail/write_all.hpp>
-
-#include <unistd.h>
+#include <ronda/runtime/io/detail/descriptor.hpp>
 
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <unistd.h>
 
 namespace ronda {
 namespace {
