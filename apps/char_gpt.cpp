@@ -1,29 +1,91 @@
 // A language model of bytes: a transformer that learns a text, any file, and writes more of it.
+#include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include <ronda/core/error.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/text_windows.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
 
-#include "byte_sampling.hpp"
-#include "gpt.hpp"
 #include "model_card.hpp"
+#include "models.hpp"
 #include "training_application.hpp"
 
 namespace {
 
 using namespace ronda;
 
+struct SamplingOptions {
+  std::size_t bytes = 0;
+  std::string prompt = "\n";  ///< what they go on from; one byte at least
+  double temperature = 1;     ///< that outputs are divided by; 0: always the likeliest byte
+  std::uint64_t seed = 1;
+};
+
+/// A byte by its output: with probability softmax(outputs / temperature).
+/// @param uniform  in [0, 1), decides
+char draw_byte(std::span<const float> outputs, double temperature, double uniform) {
+  const auto likeliest = std::ranges::max_element(outputs);
+  if (temperature == 0) return static_cast<char>(likeliest - outputs.begin());
+  std::vector<double> sums;
+  for (const float output : outputs)
+    sums.push_back((sums.empty() ? 0 : sums.back()) + std::exp((output - *likeliest) / temperature));
+  const auto drawn = std::ranges::upper_bound(sums, uniform * sums.back());
+  return static_cast<char>(std::min<std::ptrdiff_t>(drawn - sums.begin(), std::ssize(sums) - 1));
+}
+
+/// The prompt, and the bytes that a model of bytes writes behind it, one after the other, each from the last `context`
+/// bytes before it. The same for the same parameters and seed.
+/// @param predictor  of a model int32 (1, context) to (1, context, 256), of which no place reads what lies behind it
+std::string sample_bytes(Predictor& predictor, std::int64_t context, const SamplingOptions& options) {
+  const RngKey key(options.seed, Purpose::sampling);
+  const auto longest = static_cast<std::size_t>(context);
+  std::string text = options.prompt;
+  for (std::size_t i = 0; i < options.bytes; ++i) {
+    const std::size_t known = std::min(text.size(), longest);
+    std::vector<std::int32_t> window(longest);
+    std::ranges::transform(text.end() - static_cast<std::ptrdiff_t>(known), text.end(), window.begin(),
+                           [](char byte) { return static_cast<unsigned char>(byte); });
+    const Predictions next = predictor.predict(MemoryDataset({Column{"input", Shape{context}, std::move(window)}}));
+    const std::size_t bytes = next.values.size() / longest;
+    text += draw_byte(std::span(next.values).subspan((known - 1) * bytes, bytes), options.temperature, key.uniform(i));
+  }
+  return text;
+}
+
+/// --sample, --prompt and --temperature.
+void add_sampling_options(apps::CommandLine& command_line, SamplingOptions& options) {
+  const char* const group = "Text that is written";
+  CLI::App& app = command_line.app();
+  app.add_option("--sample", options.bytes, "Bytes of text to write after the training")
+      ->check(CLI::Range(0, 1 << 24))
+      ->group(group);
+  app.add_option("--prompt", options.prompt, "What that text begins with [a new line]")->default_str("")->group(group);
+  app.add_option("--temperature", options.temperature, "Of its bytes: below 1 likelier ones, 0 the likeliest")
+      ->check(CLI::Range(0.0, 100.0))
+      ->group(group);
+  command_line.check_by([&options] {
+    if (options.prompt.empty()) throw InputError("--prompt has at least one byte");
+  });
+}
+
 struct CharGptOptions {
   std::filesystem::path data;
   double test_split = 0.1;
   bool vary_windows = false;
   apps::GptOptions model;
-  apps::SamplingOptions sampling;
+  SamplingOptions sampling;
 };
 
 void add_options(apps::CommandLine& command_line, CharGptOptions& options) {
@@ -36,7 +98,7 @@ void add_options(apps::CommandLine& command_line, CharGptOptions& options) {
   app.add_flag("--vary-windows", options.vary_windows, "Cut the text elsewhere in each epoch: less is learnt by heart")
       ->group(group);
   apps::add_gpt_options(command_line, options.model);
-  apps::add_sampling_options(command_line, options.sampling);
+  add_sampling_options(command_line, options.sampling);
 }
 
 /// Collective, as Predictor::take; rank 0 writes.

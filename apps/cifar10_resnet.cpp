@@ -1,6 +1,6 @@
 // ResNet-18 for colour images of 32 x 32 pixels.
 #include "cifar_application.hpp"
-#include "resnet.hpp"
+#include "models.hpp"
 
 int main(int argc, char** argv) {
   using namespace ronda;

@@ -8,8 +8,7 @@
 #include <ronda/data/cifar.hpp>
 #include <ronda/layers/metrics.hpp>
 
-#include "label_smoothing.hpp"
-#include "mixup.hpp"
+#include "classification_options.hpp"
 #include "model_card.hpp"
 #include "transforms.hpp"
 

@@ -1,24 +1,41 @@
 // ResNet-50 on folders of pictures, a subfolder a class, as ImageNet is kept.
 #include <algorithm>
+#include <iostream>
 #include <optional>
+#include <set>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
+#include <ronda/collectives/world.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/data/image_folder.hpp>
 
-#include "damaged_pictures.hpp"
-#include "label_smoothing.hpp"
-#include "mixup.hpp"
+#include "classification_options.hpp"
 #include "model_card.hpp"
-#include "transforms.hpp"
-#include "resnet.hpp"
+#include "models.hpp"
 #include "training_application.hpp"
+#include "transforms.hpp"
 
 namespace {
 
 using namespace ronda;
+
+/// Warns of the pictures that were left out because they were damaged: those of all ranks, each of which knows what it
+/// has read itself. Collective.
+void tell_damaged(const World& world, const ImageFolder& pictures) {
+  TextWriter mine;
+  for (const std::uint64_t sample : pictures.damaged()) mine << sample << " ";
+  std::set<std::uint64_t> all;
+  for (const std::string& samples : world.communicator().gather_texts(mine.str())) {
+    TextReader numbers(samples);
+    for (std::uint64_t sample = 0; numbers >> sample;) all.insert(sample);
+  }
+  if (world.rank() != 0 || all.empty()) return;
+  std::cerr << "ronda: warning: damaged pictures were left out: " << all.size() << ", the first is "
+            << pictures.path(*all.begin()).string() << std::endl;
+}
 
 struct FolderOptions {
   std::filesystem::path data;
@@ -86,7 +103,7 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
   const int status =
       apps::train(world, command_line, apps::ResNet(options.synchronized).large50(classes), smoothing.loss(),
                   mixed ? *mixed : training, mixed_tests ? *mixed_tests : tests, metrics);
-  for (const ImageFolder* pictures : {&*train, &*test}) apps::tell_damaged(world, *pictures);
+  for (const ImageFolder* pictures : {&*train, &*test}) tell_damaged(world, *pictures);
   return status;
 }
 

@@ -5,7 +5,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 
-#include "label_smoothing.hpp"
+#include "classification_options.hpp"
 #include "model_card.hpp"
 
 namespace ronda::apps {

@@ -1,6 +1,6 @@
 // A residual network: eight convolutions, three shortcuts.
 #include "mnist_application.hpp"
-#include "residual_network.hpp"
+#include "models.hpp"
 
 int main(int argc, char** argv) {
   using namespace ronda;

@@ -1,25 +1,55 @@
 // What is in data: checks it, converts it, shows what a network sees of it, times it. Needs no MPI.
+#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <numeric>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/data/batch_plan.hpp>
+#include <ronda/data/loader.hpp>
 #include <ronda/data/transform.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
-#include "data_tool/arrays.hpp"
-#include "data_tool/contact_sheet.hpp"
-#include "data_tool/reading_speed.hpp"
+#include "data_tool/outputs.hpp"
 #include "data_tool/source.hpp"
 #include "tool.hpp"
 
 namespace {
 
 using namespace ronda;
+
+struct ReadingSpeed {
+  std::size_t samples = 0;
+  double seconds = 0;
+  [[nodiscard]] double samples_per_second() const noexcept { return static_cast<double>(samples) / seconds; }
+};
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Reads batches in random order, as a training does, for about `seconds`, after one that does not count.
+/// @param seed  of the order and of random changes
+/// Throws what the dataset throws.
+ReadingSpeed measure_reading(const Dataset& data, std::size_t batch_size, double seconds, std::uint64_t seed,
+                             apps::Progress& progress) {
+  BatchLoader loader(data, SampleOrder(data.size(), seed, true), BatchPlan(data.size(), batch_size));
+  static_cast<void>(loader.next());
+  ReadingSpeed speed;
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    speed.samples += loader.next().real();
+    speed.seconds = seconds_since(begin);
+    const double all = static_cast<double>(speed.samples) * seconds / speed.seconds;
+    progress.at(speed.samples, static_cast<std::size_t>(std::ceil(all)));
+  } while (speed.seconds < seconds);
+  return speed;
+}
 
 struct SheetOptions {
   std::uint64_t first = 0, count = 64, columns = 8, epoch = 1, seed = 1;
@@ -92,7 +122,7 @@ int time_reading(const apps::DataPlace& place, const TimingOptions& options) {
   if (format.normalization) transforms.push_back(format.normalization());
   const TransformedDataset data(*source.data, std::move(transforms));
   apps::Progress progress("ronda_data", "samples");
-  const apps::ReadingSpeed speed = apps::measure_reading(data, options.batch_size, options.seconds, 1, progress);
+  const ReadingSpeed speed = measure_reading(data, options.batch_size, options.seconds, 1, progress);
   progress.clear();
   if (options.json)
     std::cout << nlohmann::ordered_json{{"format", place.format},

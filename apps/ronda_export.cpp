@@ -9,7 +9,6 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "model_card.hpp"
-#include "model_options.hpp"
 #include "saved_model.hpp"
 #include "tool.hpp"
 

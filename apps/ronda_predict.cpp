@@ -8,9 +8,9 @@
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
-#include "model_options.hpp"
 #include "predict/inputs.hpp"
 #include "predict/writer.hpp"
+#include "saved_model.hpp"
 #include "tool.hpp"
 
 namespace {

@@ -19,9 +19,9 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "model_card.hpp"
-#include "model_options.hpp"
 #include "predict/inputs.hpp"
 #include "progress.hpp"
+#include "saved_model.hpp"
 #include "tool.hpp"
 
 namespace {

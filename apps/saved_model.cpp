@@ -8,17 +8,18 @@
 #include <string_view>
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
+#include <ronda/core/cores.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
-#include "gpt.hpp"
 #include "model_card.hpp"
 #include "models.hpp"
-#include "residual_network.hpp"
-#include "resnet.hpp"
 #include "tool.hpp"
 
 namespace ronda::apps {
@@ -252,5 +253,28 @@ SavedModel read_saved_model(const fs::path& source, const std::string& descripti
   saved.card = card.dump(-1, ' ', false, ModelCard::error_handler_t::replace);
   return saved;
 }
+
+void add_model(CLI::App& app, std::filesystem::path& model) {
+  app.add_option("MODEL", model, "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
+      ->required();
+}
+
+void add_description(CLI::App& app, std::string& description) {
+  app.add_option("--describe", description,
+                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
+      ->default_str("");
+}
+
+void add_predictor(CLI::App& app, PredictorOptions& options) {
+  app.add_option("--batch-size", options.batch_size, "Samples that are computed at once")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option_function<int>(
+         "--threads", [&](int asked) { options.threads = count_threads(asked, cores_of_process()).count; },
+         "Threads that compute, at most those that OpenMP grants")
+      ->check(CLI::Range(1, 1 << 12))
+      ->default_str(std::to_string(options.threads));
+}
+
+PredictorOptions default_predictor() { return {.threads = count_threads(0, cores_of_process()).count}; }
 
 }  // namespace ronda::apps

@@ -8,9 +8,14 @@
 
 #include <ronda/layers/composition.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 #include "transforms.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace ronda::apps {
 
@@ -52,5 +57,16 @@ struct SavedModel {
 /// that does not say which application's model it is, or not enough of it, with the remedy.
 /// @param description  what it should say (see ModelCard), where it does not; empty: nothing
 [[nodiscard]] SavedModel read_saved_model(const std::filesystem::path& source, const std::string& description = {});
+
+// The options that tools for saved models share: MODEL and --describe, which read_saved_model takes, and those of a
+// Predictor.
+
+void add_model(CLI::App& app, std::filesystem::path& model);
+void add_description(CLI::App& app, std::string& description);
+
+/// --batch-size and --threads.
+void add_predictor(CLI::App& app, PredictorOptions& options);
+/// On all cores.
+[[nodiscard]] PredictorOptions default_predictor();
 
 }  // namespace ronda::apps

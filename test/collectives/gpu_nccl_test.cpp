@@ -1,7 +1,6 @@
 // NCCL itself, and the way through the host, on a GPU. Two ranks on one GPU, which NCCL takes where each calls its host
 // by another name, are as good as two GPUs for this, and very slow.
 #include "support/catch.hpp"
-#include "support/gpu_ranks.hpp"
 #include "support/numbers.hpp"
 #include "support/ranks.hpp"
 

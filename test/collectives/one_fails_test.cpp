@@ -1,8 +1,8 @@
 // One rank alone runs out of memory when it plans, or throws between two plans: all ranks hear of it, and what they
 // plan afterwards is not mixed up.
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
-#include "support/refusal.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/coordinator/coordinator.hpp>

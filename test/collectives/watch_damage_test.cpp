@@ -1,8 +1,8 @@
 // Bytes that no rank has written: in records, and in what ranks announce to each other. Changed at random, the same
 // each time; a sanitizer looks on.
 #include "support/catch.hpp"
-#include "support/folder.hpp"
 #include "support/seed.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>

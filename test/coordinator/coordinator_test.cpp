@@ -1,7 +1,7 @@
 // The second door: named tensors, in any order, from any thread, over MPI.
+#include "support/message.hpp"
 #include "support/numbers.hpp"
 #include "support/rank_case.hpp"
-#include "support/refusal.hpp"
 #include "support/sanitizer.hpp"
 
 #include <ronda/coordinator/coordinator.hpp>

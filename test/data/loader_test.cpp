@@ -13,8 +13,8 @@
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 
 using namespace ronda;

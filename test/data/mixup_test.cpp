@@ -10,8 +10,8 @@
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mixup.hpp>
 
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 
 using namespace ronda;

@@ -11,9 +11,9 @@
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/decimal_comma.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 
 using namespace ronda;

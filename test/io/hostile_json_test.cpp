@@ -15,7 +15,7 @@
 #include <string>
 
 #include "support/catch.hpp"
-#include "support/memory_peak.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 #include "support/sanitizer.hpp"
 #include "support/seed.hpp"

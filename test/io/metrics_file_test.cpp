@@ -6,8 +6,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/metrics_file.hpp>
 
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 #include "support/temporary_folder.hpp"
 

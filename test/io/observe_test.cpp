@@ -11,8 +11,8 @@
 #include <ronda/runtime/io/console.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
 
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 
 using namespace ronda;

@@ -11,8 +11,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/tensorboard_file.hpp>
 
-#include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 #include "support/temporary_folder.hpp"
 

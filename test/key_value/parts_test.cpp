@@ -1,6 +1,6 @@
 // When a server applies gradients and answers pulls, without messages.
 #include "support/catch.hpp"
-#include "support/refusal.hpp"
+#include "support/message.hpp"
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/key_value/detail/part_placement.hpp>

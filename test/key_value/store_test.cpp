@@ -1,8 +1,7 @@
 // A key-value store over MPI.
-#include "support/heap.hpp"
+#include "support/memory.hpp"
 #include "support/message.hpp"
 #include "support/rank_case.hpp"
-#include "support/refusal.hpp"
 #include "support/sanitizer.hpp"
 
 #include <ronda/core/buffer.hpp>

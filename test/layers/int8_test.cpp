@@ -1,7 +1,7 @@
 // Operations of int8: oneDNN's backend against the plain loops, bit by bit, and the plain loops against float64.
 #include "layers/comparison.hpp"
 #include "support/catch.hpp"
-#include "support/refusal.hpp"
+#include "support/message.hpp"
 
 #include <cmath>
 #include <limits>

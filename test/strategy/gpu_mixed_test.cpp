@@ -3,7 +3,7 @@
 
 #include "strategy/gpu_run.hpp"
 #include "support/catch.hpp"
-#include "support/gpu_ranks.hpp"
+#include "support/ranks.hpp"
 
 using namespace ronda;
 using namespace ronda::test;

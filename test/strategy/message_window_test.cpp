@@ -1,6 +1,6 @@
 // Messages with many ranks, few at a time.
 #include "support/catch.hpp"
-#include "support/heap.hpp"
+#include "support/memory.hpp"
 #include "support/ranks.hpp"
 #include "strategy/device_run.hpp"
 

@@ -1,7 +1,7 @@
 // One rank alone fails while primitives are timed, or between two questions: all ranks get its error, and can go on.
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
-#include "support/refusal.hpp"
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/replica/rank_picker.hpp>

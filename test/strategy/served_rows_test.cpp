@@ -4,7 +4,6 @@
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
-#include "support/servers.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
-#include "support/toy_texts.hpp"
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>

@@ -19,7 +19,6 @@
 #include "support/message.hpp"
 #include "support/rounded_primitives.hpp"
 #include "support/toy_data.hpp"
-#include "support/toy_texts.hpp"
 #include "trainer/conformance_table.hpp"
 #include "trainer/saved_training.hpp"
 

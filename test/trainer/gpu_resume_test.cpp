@@ -1,6 +1,6 @@
 // Trainings on GPUs that are saved, ended and gone on with, there and on processors. Needs a GPU.
 #include "support/catch.hpp"
-#include "support/gpu_ranks.hpp"
+#include "support/ranks.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
 

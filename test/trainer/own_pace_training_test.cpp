@@ -20,7 +20,7 @@
 #include <ronda/runtime/trainer/training_run.hpp>
 
 #include "support/message.hpp"
-#include "support/servers.hpp"
+#include "support/ranks.hpp"
 #include "trainer/saved_training.hpp"
 #include "trainer/small_training.hpp"
 

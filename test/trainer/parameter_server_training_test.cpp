@@ -17,7 +17,7 @@
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/message.hpp"
-#include "support/servers.hpp"
+#include "support/ranks.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
 #include "trainer/small_training.hpp"

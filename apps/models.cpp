@@ -1,8 +1,10 @@
-#include "gpt.hpp"
+#include "models.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+
+#include "command_line.hpp"
 
 namespace ronda::apps {
 
@@ -23,6 +25,14 @@ void add_gpt_options(CommandLine& command_line, GptOptions& options) {
       throw InputError("--width " + std::to_string(options.width) + " is no multiple of --heads " +
                        std::to_string(options.heads));
   });
+}
+
+void add_sync_batch_norm(CommandLine& command_line, bool& synchronized) {
+  command_line.app()
+      .add_flag("--sync-batch-norm,!--no-sync-batch-norm", synchronized,
+                std::string("Normalise batches over all ranks: any number of ranks trains the same [") +
+                    (synchronized ? "yes]" : "no]"))
+      ->group("Model");
 }
 
 }  // namespace ronda::apps
