@@ -9,7 +9,6 @@
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/hdf5.hpp>
 #include <ronda/data/image_folder.hpp>
-#include <ronda/data/image_transforms.hpp>
 #include <ronda/data/labelled_text.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>

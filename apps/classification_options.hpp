@@ -4,7 +4,7 @@
 
 #include <ronda/core/text.hpp>
 #include <ronda/data/mixup.hpp>
-#include <ronda/layers/classification_losses.hpp>
+#include <ronda/layers/losses.hpp>
 
 #include "command_line.hpp"
 

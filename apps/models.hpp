@@ -4,7 +4,7 @@
 #include <string>
 
 #include <ronda/core/text.hpp>
-#include <ronda/data/tokenizer.hpp>
+#include <ronda/data/labelled_text.hpp>
 #include <ronda/layers/layers.hpp>
 
 namespace ronda::apps {

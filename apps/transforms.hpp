@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include <ronda/data/image_transforms.hpp>
+#include <ronda/data/transform.hpp>
 
 namespace ronda::apps {
 

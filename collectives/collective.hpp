@@ -8,10 +8,10 @@
 
 #include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/reduce_op.hpp>
+#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
-#include <ronda/core/touched_rows.hpp>
 
 namespace ronda {
 

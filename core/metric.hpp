@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda {
 

@@ -6,7 +6,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/function_ref.hpp>
-#include <ronda/data/byte_images.hpp>
+#include <ronda/data/memory_dataset.hpp>
 
 namespace ronda {
 

@@ -8,7 +8,7 @@
 
 #include <ronda/core/random.hpp>
 #include <ronda/data/batch.hpp>
-#include <ronda/data/gather.hpp>
+#include <ronda/data/byte_values.hpp>
 
 namespace ronda {
 

@@ -3,7 +3,7 @@
 #include <ronda/core/text.hpp>
 #include <ronda/data/detail/image.hpp>
 #include <ronda/data/detail/picture.hpp>
-#include <ronda/data/image_transforms.hpp>
+#include <ronda/data/transform.hpp>
 
 #include <algorithm>
 #include <cmath>

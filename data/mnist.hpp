@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/shape.hpp>
-#include <ronda/data/byte_images.hpp>
+#include <ronda/core/tensor.hpp>
+#include <ronda/data/memory_dataset.hpp>
 
 namespace ronda {
 

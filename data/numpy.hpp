@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/data/byte_values.hpp>
 #include <ronda/data/dataset.hpp>
 

@@ -1,16 +1,14 @@
 #pragma once
 /// Every layer, loss and metric there is.
 #include <ronda/layers/activations.hpp>
-#include <ronda/layers/classification_losses.hpp>
 #include <ronda/layers/composition.hpp>
 #include <ronda/layers/convolution.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/dropout.hpp>
-#include <ronda/layers/elementwise_loss.hpp>
 #include <ronda/layers/embedding.hpp>
+#include <ronda/layers/losses.hpp>
 #include <ronda/layers/metrics.hpp>
 #include <ronda/layers/multi_head_attention.hpp>
 #include <ronda/layers/normalization.hpp>
 #include <ronda/layers/pooling.hpp>
-#include <ronda/layers/regression_losses.hpp>

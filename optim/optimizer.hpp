@@ -10,10 +10,10 @@
 #include <vector>
 
 #include <ronda/core/parallel.hpp>
+#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
-#include <ronda/core/touched_rows.hpp>
 #include <ronda/optim/rule.hpp>
 
 namespace ronda {

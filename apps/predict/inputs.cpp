@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <ronda/core/error.hpp>
-#include <ronda/data/byte_images.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/labelled_text.hpp>
+#include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mnist.hpp>
 #include <ronda/data/picture_files.hpp>
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include <ronda/data/byte_values.hpp>
-#include <ronda/data/gather.hpp>
 
 namespace ronda {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <ronda/core/dtype.hpp>
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda {
 

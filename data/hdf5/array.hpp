@@ -6,7 +6,7 @@
 
 #include <ronda/core/dtype.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/data/hdf5/handle.hpp>
 
 namespace ronda::hdf5 {

@@ -10,7 +10,7 @@
 
 #include <ronda/core/tensor.hpp>
 #include <ronda/layers/onednn/adapter.hpp>
-#include <ronda/layers/picker.hpp>
+#include <ronda/layers/operation.hpp>
 
 namespace ronda::onednn {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <ronda/core/dtype.hpp>
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
 namespace ronda {

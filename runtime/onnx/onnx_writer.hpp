@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <ronda/core/dtype.hpp>
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/layers/graph_builder.hpp>
+#include <ronda/layers/layer.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>

@@ -11,8 +11,8 @@
 #include <ronda/data/hdf5.hpp>
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/numpy.hpp>
-#include <ronda/layers/classification_losses.hpp>
 #include <ronda/layers/layers.hpp>
+#include <ronda/layers/losses.hpp>
 
 #include "../../apps/training_application.hpp"
 

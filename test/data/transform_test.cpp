@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/data/image_transforms.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
+#include <ronda/data/transform.hpp>
 
 #include "support/catch.hpp"
 #include "support/decimal_comma.hpp"

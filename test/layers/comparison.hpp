@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <ronda/core/random.hpp>
-#include <ronda/layers/picker.hpp>
+#include <ronda/layers/operation.hpp>
 
 #include "support/catch.hpp"
 

@@ -20,7 +20,7 @@
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/layers/classification_losses.hpp>
+#include <ronda/layers/losses.hpp>
 
 using namespace ronda;
 

@@ -9,9 +9,9 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/parameter.hpp>
-#include <ronda/layers/graph_builder.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/int8.hpp>
+#include <ronda/layers/layer.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/onednn/int8_product.hpp>
 

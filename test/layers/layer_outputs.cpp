@@ -13,7 +13,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
-#include <ronda/layers/picker.hpp>
+#include <ronda/layers/operation.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 

@@ -14,8 +14,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
-#include <ronda/layers/classification_losses.hpp>
-#include <ronda/layers/regression_losses.hpp>
+#include <ronda/layers/losses.hpp>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"

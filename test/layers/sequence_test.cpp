@@ -8,7 +8,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/number.hpp>
-#include <ronda/layers/picker.hpp>
+#include <ronda/layers/operation.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
-#include <ronda/data/image_transforms.hpp>
+#include <ronda/data/transform.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_strategy.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include <ronda/data/gather.hpp>
+#include <ronda/data/device_dataset.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/updater.hpp>
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include <ronda/layers/classification_losses.hpp>
+#include <ronda/layers/losses.hpp>
 
 namespace ronda::test {
 

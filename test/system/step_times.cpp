@@ -1,8 +1,8 @@
 // mnist_cnn, which writes down when each step came by: STEP_TIMES=FILE gets a line a step of rank 0, in seconds.
 #include <ronda/core/clock.hpp>
 #include <ronda/data/mnist.hpp>
-#include <ronda/layers/classification_losses.hpp>
 #include <ronda/layers/layers.hpp>
+#include <ronda/layers/losses.hpp>
 
 #include "../../apps/mnist_application.hpp"
 #include "../support/wrapped_loss.hpp"

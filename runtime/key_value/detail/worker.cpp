@@ -1,7 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/shape.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/runtime/key_value/detail/worker.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
-#include <ronda/layers/picker.hpp>
+#include <ronda/layers/operation.hpp>
 
 namespace ronda {
 

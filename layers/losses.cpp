@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/layers/classification_losses.hpp>
+#include <ronda/layers/losses.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,20 @@
 #include <vector>
 
 namespace ronda {
+namespace difference {
+
+double checked(double bound, bool sound, const char* what) {
+  if (sound && std::isfinite(bound)) return bound;
+  throw InputError(std::string(what) + ", not " + shortest(bound));
+}
+
+void check_unit(double unit, std::string_view loss) {
+  if (!(unit > 0) || !std::isfinite(unit))
+    throw InputError("the unit of a " + std::string(loss) + " is above 0, not " + shortest(unit));
+}
+
+}  // namespace difference
+
 namespace {
 
 /// Lets no targets pass that are neither labels nor probabilities.

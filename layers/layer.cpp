@@ -1,6 +1,5 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/layers/graph_builder.hpp>
 #include <ronda/layers/layer.hpp>
 
 #include <algorithm>
