@@ -8,7 +8,6 @@
 
 #include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>

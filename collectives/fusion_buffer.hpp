@@ -8,7 +8,6 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>

@@ -2,7 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/check_gradients.hpp>
-#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/program.hpp>
 
 #include <algorithm>
 #include <cmath>

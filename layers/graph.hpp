@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/layers/operation_spec.hpp>

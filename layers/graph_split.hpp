@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/layers/graph.hpp>
 
 namespace ronda {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 
 namespace ronda {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/layers/pass.hpp>
 
 namespace ronda {

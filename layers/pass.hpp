@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/random.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <ronda/core/parallel.hpp>
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>

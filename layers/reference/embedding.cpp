@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/multiversion.hpp>
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <algorithm>

@@ -12,21 +12,13 @@
 #include <ronda/core/event_sink.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/step_control.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_options.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_writer.hpp>
 #include <ronda/runtime/checkpoint/folder_lock.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 
 namespace ronda {
-
-/// Steps or seconds between two checkpoints; if neither is set, only one at the end.
-struct CheckpointInterval {
-  std::uint64_t steps = 0;
-  double seconds = 0;
-};
-
-/// Parses `100` (steps), `30s`, `10m`, `1.5h`. Throws InputError.
-[[nodiscard]] CheckpointInterval parse_checkpoint_interval(std::string_view text);
 
 struct CheckpointOptions {
   std::filesystem::path directory;

@@ -10,18 +10,10 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_options.hpp>
 #include <ronda/runtime/checkpoint/state_copy.hpp>
 
 namespace ronda {
-
-/// Action if the replicas differ.
-enum class OnDivergence : std::uint8_t {
-  stop,      ///< the training fails, and reports the rank that erred
-  rollback,  ///< all ranks restore the last audited copy, and continue from it
-};
-/// Parses stop or rollback. Throws an InputError that lists them.
-[[nodiscard]] OnDivergence parse_on_divergence(std::string_view name);
-[[nodiscard]] std::string_view name_of(OnDivergence choice) noexcept;
 
 /// Replicas get the same updates, and so stay one model, to the bit, unless memory or a processor errs. The audit
 /// compares them: each rank hashes its states (a device hashes its own), and one reduction of 16 bytes checks that all

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 

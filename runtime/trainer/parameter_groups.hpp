@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/optim/optimizer.hpp>
 
 namespace ronda {

@@ -8,9 +8,9 @@
 
 #include <ronda/core/function_ref.hpp>
 #include <ronda/data/dataset.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>
 

@@ -2,6 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/plan_difference.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>

@@ -3,6 +3,7 @@
 #include <ronda/core/state.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
@@ -22,6 +23,7 @@
 #include <ronda/runtime/trainer/hooks/saving.hpp>
 #include <ronda/runtime/trainer/hooks/shares.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
+#include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/spoiled_loss.hpp>
 #include <ronda/runtime/trainer/strategy_builder.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>

@@ -14,13 +14,13 @@
 #include <ronda/runtime/strategy/replica/platform.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
-#include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>
 
 namespace ronda {
 
 class Saving;
+struct Resumption;
 
 /// Trains a model for some epochs, tests it after each, saves and resumes it, and writes the requested files: the loop
 /// that a user would otherwise write around a Strategy.

@@ -16,10 +16,8 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/checkpoint/checkpointer.hpp>
-#include <ronda/runtime/checkpoint/faults.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_options.hpp>
 #include <ronda/runtime/checkpoint/outputs.hpp>
-#include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/strategy_options.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>

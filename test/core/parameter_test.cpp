@@ -2,7 +2,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 
 #include "support/catch.hpp"
 

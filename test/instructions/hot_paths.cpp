@@ -7,12 +7,12 @@
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/memory_dataset.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/losses.hpp>
 #include <ronda/layers/operation.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/io/summary.hpp>

@@ -1,7 +1,7 @@
 // The plain loops against finite differences: everything else is compared with the plain loops.
 #include <ronda/layers/elementwise.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/operation.hpp>
+#include <ronda/layers/program.hpp>
 
 #include "layers/bench.hpp"
 #include "support/gradient_probe.hpp"

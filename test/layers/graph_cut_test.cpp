@@ -16,9 +16,9 @@
 #include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/graph_cut.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/program.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -8,12 +8,12 @@
 #include <numeric>
 
 #include <ronda/core/error.hpp>
-#include <ronda/core/parameter.hpp>
-#include <ronda/layers/host_program.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/layers/int8.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/onednn/int8_product.hpp>
+#include <ronda/layers/program.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/operation.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 
 using namespace ronda;

@@ -5,8 +5,8 @@
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/number.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
+#include <ronda/layers/program.hpp>
 
 namespace ronda::test {
 

@@ -7,7 +7,7 @@
 #include <ronda/collectives/host/engine/algorithm.hpp>
 #include <ronda/collectives/host/transport/transport.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 
 namespace ronda {
 

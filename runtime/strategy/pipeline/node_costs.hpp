@@ -4,7 +4,7 @@
 
 #include <ronda/layers/graph.hpp>
 #include <ronda/layers/graph_cut.hpp>
-#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
 
 namespace ronda {

@@ -1,7 +1,7 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/layers/graph_cut.hpp>
-#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/layers/graph_cut.hpp>
-#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/pipeline/node_costs.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
 

@@ -14,7 +14,7 @@
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>

@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/layers/pass.hpp>
 #include <ronda/runtime/strategy/step/gradient_exchange.hpp>
