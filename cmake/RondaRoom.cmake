@@ -5,6 +5,9 @@
 # CUDA and its libraries too. One without has no_NAME.cpp instead, beside the subfolder NAME: the same functions, which say that there is no GPU.
 # WITH has pairs of a subfolder and a library that is optional: where that was not found, no_FOLDER.cpp has the functions likewise. A
 # program that does not call these does not load the library: it is linked as needed, and nothing else is compiled with the folder.
+set(RONDA_PUBLIC_HEADERS ${CMAKE_CURRENT_LIST_DIR}/public_headers.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${RONDA_PUBLIC_HEADERS})
+
 function(ronda_room name)
   cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;HEADERS;CUDA_PRIVATE;WITH" ${ARGN})
   set(vendors "")
@@ -48,7 +51,9 @@ function(ronda_room name)
   list(TRANSFORM room_DEPENDS PREPEND ronda::)
   target_link_libraries(ronda_${name} PUBLIC ${room_DEPENDS} ${room_PUBLIC} PRIVATE ${room_PRIVATE})
   file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  file(GLOB headers CONFIGURE_DEPENDS *.hpp)
+  file(STRINGS ${RONDA_PUBLIC_HEADERS} headers REGEX "^${path}/[a-z0-9_]+[.]hpp")
+  list(TRANSFORM headers REPLACE " .*" "")
+  list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path})
   foreach(header IN LISTS room_HEADERS)
     get_filename_component(folder ${header} DIRECTORY)

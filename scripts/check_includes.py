@@ -28,7 +28,7 @@ ROOMS["runtime/trainer"] = [room for room in ROOMS
                             if room not in ("coordinator", "bindings/c", "runtime/supervise")]
 ROOMS["apps"] = list(ROOMS)
 
-# Inside collectives, folder: the folders it may include, beside itself and the room's public headers. The sources at the
+# Inside collectives, folder: the folders it may include, beside itself and the headers at the room's root. The sources at the
 # room's root, and `group`, put everything together.
 FOLDERS = {
     "watch": [],
@@ -104,6 +104,7 @@ VENDORS[r"ronda/layers/cudnn/"] = VENDORS["(cublas|cudnn)"]
 VENDORS[r"ronda/collectives/nccl/cuda/"] = VENDORS["nccl"]
 VENDORS[r"ronda/collectives/fabric/mpi/"] = ["collectives/fabric/mpi", "apps/doctor"]
 VENDORS[r"ronda/data/hdf5/"] = VENDORS[r"hdf5\.h"]
+PUBLIC_HEADERS = ROOT / "cmake/public_headers.txt"
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -163,6 +164,35 @@ def complaint_about_ours(name: str, room: str, path: str) -> str | None:
     return None
 
 
+def installed_headers() -> dict[str, bool]:
+    """By path: whether it is public."""
+    lines = [line.split() for line in PUBLIC_HEADERS.read_text().splitlines() if not line.startswith("#")]
+    return {path: not detail for path, *detail in lines}
+
+
+def includes_of(path: str) -> list[str]:
+    """Those of ours, by their path in the tree."""
+    names = (match[1] for match in map(INCLUDE.match, (ROOT / path).read_text().splitlines()) if match)
+    return [name.removeprefix("ronda/") for name in names if name.startswith("ronda/")]
+
+
+def complaints_about_installed(installed: dict[str, bool]):
+    """An installed header includes installed ones, ronda.hpp public ones, and a header that is not public has a user."""
+    files = {path: includes_of(path) for path in installed if (ROOT / path).is_file()}
+    for path in installed:
+        if path not in files:
+            yield f"{PUBLIC_HEADERS.name} lists {path}, which does not exist"
+        for header in files.get(path, []):
+            if header not in installed:
+                yield f"{path} is installed, but {header}, which it includes, is not: see {PUBLIC_HEADERS.name}"
+    for header in includes_of("ronda.hpp"):
+        if not installed.get(header, False):
+            yield f"ronda.hpp includes {header}, which is not public"
+    for path in (path for path, public in installed.items() if not public):
+        if not any(path in headers for headers in files.values()):
+            yield f"{path} is installed, but no public header includes it"
+
+
 def complaints(file: pathlib.Path):
     name = file.relative_to(ROOT).as_posix()
     room = room_of(name)
@@ -183,6 +213,7 @@ def complaints(file: pathlib.Path):
 def main() -> int:
     files = [f for room in ROOMS for pattern in ("*.hpp", "*.cpp", "*.h", "*.cu", "*.cuh") for f in (ROOT / room).rglob(pattern)]
     found = [text for file in sorted(set(files)) for text in complaints(file)]
+    found += complaints_about_installed(installed_headers())
     print("\n".join(found) if found else f"{len(set(files))} files keep to the arrows")
     return 1 if found else 0
 

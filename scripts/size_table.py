@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the size of each room and each room of tests: lines, files, files under 40 lines, and public headers, which are installed; with the
+"""Prints the size of each room and each room of tests: lines, files, files under 40 lines, and public headers; with the
 change since the last tag, or else since the commit that first has a file VERSION.
 
     scripts/size_table.py [BASE]     BASE: a commit to compare with
 
-Files are those in git's index that are sources (C++, C, CUDA, Python, shell). Rooms are those of the table in docs/architecture.md, apps,
-scripts, and the folders of test/."""
+Public headers are those that cmake/public_headers.txt lists, without `detail`. Files are those in git's index that are sources (C++, C, CUDA,
+Python, shell). Rooms are those of the table in docs/architecture.md, apps, scripts, and the folders of test/."""
 import collections
 import functools
 import pathlib
@@ -17,8 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh", ".py", ".sh")
 SHORT = 40  # lines
 INTERFACES_OF_C = {"ronda.h": "bindings/c", "ronda_kv.h": "bindings/c"}  # at the root of the tree, where users include them from
-
-NOT_INSTALLED = ("apps", "scripts", "bindings/c")
+PUBLIC_HEADERS = "cmake/public_headers.txt"
 
 
 class Size:
@@ -76,7 +75,7 @@ def base() -> str | None:
 
 
 def sizes(names: list[str]) -> dict[str, Size]:
-    table = collections.defaultdict(Size)
+    table, public = collections.defaultdict(Size), public_headers()
     for path in filter(is_source, git("ls-files").splitlines()):
         room, file = room_of(path, names), ROOT / path
         if room is None or not file.is_file():
@@ -86,7 +85,7 @@ def sizes(names: list[str]) -> dict[str, Size]:
         size.lines += lines
         size.files += 1
         size.short += lines < SHORT
-        size.public += is_public(path, room)
+        size.public += path in public
     return table
 
 
