@@ -1,5 +1,5 @@
 #pragma once
-/// Every layer, loss and metric there is.
+// Every layer, loss and metric there is.
 #include <ronda/layers/activations.hpp>
 #include <ronda/layers/composition.hpp>
 #include <ronda/layers/convolution.hpp>

@@ -21,9 +21,10 @@ class RuleOptimizer final : public Optimizer {
   /// @param name          in messages and in the plan
   /// @param weight_decay  for groups without one
   /// @param loop          update_each<Rule>, or the same compiled for several instruction sets: see RONDA_UPDATE_LOOP
-  /// @param first_pass    for a TwoPassRule: propose_each<Rule>, or the function of RONDA_PROPOSE_LOOP
   RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop) requires(!TwoPassRule<Rule>)
       : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop) {}
+  /// The same for a TwoPassRule.
+  /// @param first_pass  propose_each<Rule>, or the function of RONDA_PROPOSE_LOOP
   RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop,
                 FirstPass first_pass) requires TwoPassRule<Rule>
       : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop), first_pass_(first_pass) {}

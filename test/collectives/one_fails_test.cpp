@@ -50,7 +50,7 @@ TEST_CASE("a rank alone that has no memory for a plan fails it on all, and the n
   {
     std::optional<MemoryLimit> limit;
     if (all.rank() == 1) limit.emplace(std::size_t{24} << 20);
-    why = test::refusal(plan);
+    why = test::message_of<Error>(plan);
   }
   CHECK(why.find("rank 1") == 0);
   std::vector<float> first(10'000, 1.0F), second(20'000, 2.0F);
@@ -72,7 +72,7 @@ TEST_CASE("while a coordinator is open nobody else uses its world") {
   {
     Coordinator coordinator(all);
     const auto refused = [&](auto&& work) {
-      return test::refusal(work).find("is a coordinator's as long as that is open") != std::string::npos;
+      return test::message_of<Error>(work).find("is a coordinator's as long as that is open") != std::string::npos;
     };
     CHECK(refused([&] { all.barrier(); }));
     CHECK(refused([&] { all.allreduce(Tensor(std::span(values))); }));

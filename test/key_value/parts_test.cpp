@@ -158,7 +158,7 @@ TEST_CASE("where too few workers are left for a round, a pull that waits for it 
   bench.close(1);
   bench.push(0, 1);
   bench.pull(0);  // the third may come yet
-  const std::string why = test::refusal([&] { bench.close(2); });
+  const std::string why = test::message_of<Error>([&] { bench.close(2); });
   CHECK(why ==
         "update 1 of 'value' takes the gradients of 2 workers, and only 1 can come: the others have closed the store");
   CHECK(bench.part().take_waiting().size() == 1);
@@ -171,7 +171,7 @@ TEST_CASE("where a worker has closed, a round that can no longer be filled is re
   bench.push(0, 1);
   bench.push(0, 2);
   bench.pull(0);  // waits for the second round
-  const std::string why = test::refusal([&] { bench.push(2, 1); });
+  const std::string why = test::message_of<Error>([&] { bench.push(2, 1); });
   CHECK(why ==
         "update 2 of 'value' takes the gradients of 3 workers, and only 2 can come: the others have closed the store");
   CHECK(bench.said() == Said{"1 done", "0 done", "0 done", "2 done"});
@@ -203,7 +203,7 @@ TEST_CASE("a question that something fails in is given back once, and no other t
   SECTION("a push whose update throws") {
     Bench bench(2, {.asynchronous = true}, throwing_at(1));
     bench.push(0, 1);
-    CHECK(test::refusal([&] { bench.push(1, 1); }) == "this update does not work");
+    CHECK(test::message_of<Error>([&] { bench.push(1, 1); }) == "this update does not work");
     CHECK(bench.said() == Said{"0 done"});
     CHECK(workers_of(bench.part().take_waiting()) == std::vector{1});
   }
@@ -211,7 +211,7 @@ TEST_CASE("a question that something fails in is given back once, and no other t
     Bench bench(2, {.asynchronous = true, .max_staleness = 0}, throwing_at(2));
     bench.push(0, 1);
     bench.push(0, 1);
-    CHECK(test::refusal([&] { bench.push(1, 1); }) == "this update does not work");
+    CHECK(test::message_of<Error>([&] { bench.push(1, 1); }) == "this update does not work");
     CHECK(bench.said() == Said{"0 done", "1 done"});
     CHECK(workers_of(bench.part().take_waiting()) == std::vector{0});
   }
@@ -219,14 +219,14 @@ TEST_CASE("a question that something fails in is given back once, and no other t
     Bench bench(2, {}, throwing_at(0));
     bench.push(0, 1);
     bench.pull(0);
-    CHECK(test::refusal([&] { bench.push(1, 1); }) == "this update does not work");
+    CHECK(test::message_of<Error>([&] { bench.push(1, 1); }) == "this update does not work");
     CHECK(bench.said() == Said{"0 done", "1 done"});
     CHECK(workers_of(bench.part().take_waiting()) == std::vector{0});
   }
   SECTION("a pull") {
     Bench bench(2, {.asynchronous = GENERATE(false, true)});
     bench.unheard_of = 1;
-    CHECK(test::refusal([&] { bench.pull(1); }) == "no memory for the values");
+    CHECK(test::message_of<Error>([&] { bench.pull(1); }) == "no memory for the values");
     CHECK(workers_of(bench.part().take_waiting()) == std::vector{1});
   }
   SECTION("one of several pulls that waited") {
@@ -237,7 +237,7 @@ TEST_CASE("a question that something fails in is given back once, and no other t
     for (const int worker : {0, 1}) bench.push(worker, 1);
     for (const int worker : {0, 1}) bench.pull(worker);
     bench.unheard_of = 1;
-    CHECK(test::refusal([&] { bench.push(2, 1); }) == "no memory for the values");
+    CHECK(test::message_of<Error>([&] { bench.push(2, 1); }) == "no memory for the values");
     CHECK(bench.said() == Said{"0 done", "1 done", "2 done", "0 has version " + std::string(asynchronous ? "3" : "1")});
     CHECK(workers_of(bench.part().take_waiting()) == std::vector{1});
   }

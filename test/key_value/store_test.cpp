@@ -112,7 +112,7 @@ RANK_CASE("a channel keeps little of the messages that once waited in it") {
 
 RANK_CASE("there are a server and a worker, or one message says why not") {
   const auto open = [&](int servers) {
-    return test::refusal([&] { KeyValueStore(test::world().communicator(), {.servers = servers}); });
+    return test::message_of<Error>([&] { KeyValueStore(test::world().communicator(), {.servers = servers}); });
   };
   const std::string given = " of " + std::to_string(ranks()) + (ranks() == 1 ? " rank: " : " ranks: ");
   CHECK(open(0) == ".servers = 0" + given + "values need one server or more");
@@ -124,7 +124,7 @@ RANK_CASE("there are a server and a worker, or one message says why not") {
 RANK_CASE("options that cannot be are refused on all ranks") {
   if (ranks() == 1) return;
   const auto open = [&](const KeyValueOptions& options) {
-    return test::refusal([&] { KeyValueStore(test::world().communicator(), options); });
+    return test::message_of<Error>([&] { KeyValueStore(test::world().communicator(), options); });
   };
   CHECK(open({.replicas_to_aggregate = ranks()}).starts_with(".replicas_to_aggregate = "));
   CHECK(open({.replicas_to_aggregate = -1}).starts_with(".replicas_to_aggregate = -1: "));
@@ -174,7 +174,7 @@ RANK_CASE("servers may be the first ranks, or any") {
     });
   }
   if (ranks() > 1)
-    CHECK(test::refusal([&] {
+    CHECK(test::message_of<Error>([&] {
             KeyValueStore(test::world().communicator(), {.server_ranks = {ranks()}});
           }).starts_with("rank " + std::to_string(ranks()) + " cannot be a server"));
 }
@@ -228,10 +228,12 @@ RANK_CASE("an optimizer that needs whole parameters is refused, and an unknown o
   KeyValueStore store(test::world().communicator());
   const Schedule schedule({});
   for (const char* name : {"lars", "lamb", "muon"})
-    CHECK(test::refusal([&] { store.set_updater({.name = name}, schedule); }).find("needs whole parameters") !=
-          std::string::npos);
-  CHECK(test::refusal([&] { store.set_updater({.name = "sdg"}, schedule); }).find("sdg") != std::string::npos);
-  CHECK_FALSE(test::refusal([&] { store.set_updater(KeyValueUpdate()); }).empty());
+    CHECK(test::message_of<Error>([&] {
+            store.set_updater({.name = name}, schedule);
+          }).find("needs whole parameters") != std::string::npos);
+  CHECK(test::message_of<Error>([&] { store.set_updater({.name = "sdg"}, schedule); }).find("sdg") !=
+        std::string::npos);
+  CHECK_FALSE(test::message_of<Error>([&] { store.set_updater(KeyValueUpdate()); }).empty());
   with_store(std::move(store), [](KeyValueStore&) {});
 }
 
@@ -347,22 +349,22 @@ RANK_CASE("a wrong use gives one clear message, and the store goes on") {
   KeyValueStore opened = adding_store({});
   Numbers three(3);
   if (opened.is_server())
-    CHECK(test::refusal([&] { opened.push("values", three); }) ==
+    CHECK(test::message_of<Error>([&] { opened.push("values", three); }) ==
           "push is for workers; rank " + std::to_string(rank()) +
               " is a server of the key-value store, and calls serve");
   else
-    CHECK(test::refusal([&] { opened.serve(); }) ==
+    CHECK(test::message_of<Error>([&] { opened.serve(); }) ==
           "serve is for servers; rank " + std::to_string(rank()) + " is a worker of the key-value store");
   with_store(std::move(opened), [&](KeyValueStore& store) {
-    CHECK(test::refusal([&] { store.push("values", three); }) ==
+    CHECK(test::message_of<Error>([&] { store.push("values", three); }) ==
           "push of 'values', which the key-value store does not have: init it first");
     store.init("values", three);
-    CHECK(test::refusal([&] { store.pull("value", three); }) ==
+    CHECK(test::message_of<Error>([&] { store.pull("value", three); }) ==
           "pull of 'value', which the key-value store does not have: init it first");
-    CHECK(test::refusal([&] {
+    CHECK(test::message_of<Error>([&] {
             store.push("values", std::array{1.0F, 2.0F});
           }) == "push of 'values' with 2 numbers; it was initialised with 3");
-    CHECK(test::refusal([&] { store.init("values", three); }) ==
+    CHECK(test::message_of<Error>([&] { store.init("values", three); }) ==
           "init of 'values', which is in the key-value store already");
     store.push("values", Numbers{1, 2, 3});
     store.pull("values", three);
@@ -376,12 +378,12 @@ RANK_CASE("a wrong use gives one clear message, and the store goes on") {
     return;
   }
   closed.close();
-  CHECK(test::refusal([&] { closed.pull("values", three); }) == "the key-value store is closed");
+  CHECK(test::message_of<Error>([&] { closed.pull("values", three); }) == "the key-value store is closed");
 }
 
 RANK_CASE("workers that initialise different sizes are told so, and the servers too") {
   if (ranks() < 3) return;
-  const std::string why = test::refusal(
+  const std::string why = test::message_of<Error>(
       [&] { with_store({}, [&](KeyValueStore& store) { store.init("values", Numbers(rank() == 0 ? 3 : 4)); }); });
   if (rank() == ranks() - 1)
     CHECK(why.find(" left the key-value store: ") != std::string::npos);
@@ -392,7 +394,7 @@ RANK_CASE("workers that initialise different sizes are told so, and the servers 
 RANK_CASE("a key that looks like two is told from two") {
   if (ranks() < 3) return;
   const Numbers four(4);
-  const std::string why = test::refusal([&] {
+  const std::string why = test::message_of<Error>([&] {
     with_store({}, [&](KeyValueStore& store) {
       if (rank() == 0)
         store.init("k', 4 numbers\n'l", four);
@@ -409,7 +411,7 @@ RANK_CASE("an init that one worker may not make is refused on all, and the store
   with_store({}, [&](KeyValueStore& store) {
     Numbers values(3, 1.0F);
     store.init("values", values);
-    const std::string why = test::refusal([&] { store.init(rank() == 0 ? "values" : "more", values); });
+    const std::string why = test::message_of<Error>([&] { store.init(rank() == 0 ? "values" : "more", values); });
     CHECK(why.ends_with("init of 'values', which is in the key-value store already"));
     store.init("more", values);
     store.pull("more", values);
@@ -440,7 +442,7 @@ RANK_CASE("where a server cannot make a part, init fails on all workers with its
   KeyValueStore store(test::world().communicator(), {.servers = ranks() > 2 ? 2 : 1, .part_bytes = 64});
   store.set_updater(Lockable(locked));
   *locked = true;
-  const std::string why = test::refusal(
+  const std::string why = test::message_of<Error>(
       [&] { with_store(std::move(store), [&](KeyValueStore& mine) { mine.init("values", Numbers(1000)); }); });
   CHECK(why.ends_with("no memory for this part"));
   static_cast<void>(test::world().communicator().gather_texts("the world goes on"));
@@ -451,7 +453,7 @@ TEST_CASE("a worker that leaves without closing fails what the others wait for")
   test::on_ranks([&] {
     if (ranks() < 3) return;
     Numbers values(100'000);  // in use until the store is gone
-    const std::string why = test::refusal([&] {
+    const std::string why = test::message_of<Error>([&] {
       with_store({}, [&](KeyValueStore& store) {
         store.init("values", values);
         const auto pulled = store.start_pull("values", values);
@@ -476,7 +478,7 @@ TEST_CASE("what a worker throws out of `run` the others hear") {
     if (ranks() < 3) return;
     Numbers values(10);
     KeyValueStore store = adding_store({});
-    const std::string why = test::refusal([&] {
+    const std::string why = test::message_of<Error>([&] {
       store.run([&] {
         if (rank() == 1 && before_init) throw InputError("this worker has no data");
         store.init("values", values);
@@ -496,7 +498,7 @@ RANK_CASE("what is no exception is heard too, where a worker throws it out of `r
   bool thrown = false;
   std::string why;
   try {
-    why = test::refusal([&] {
+    why = test::message_of<Error>([&] {
       store.run([&] {
         store.init("values", values);
         if (rank() == 1) throw 42;
@@ -517,7 +519,7 @@ RANK_CASE("a worker that throws with large pushes and pulls under way is heard")
   const std::size_t count = 500'003;
   Numbers gradient(count, 1.0F), out(count);  // in use until the store is gone
   KeyValueStore store = adding_store({});
-  const std::string why = test::refusal([&] {
+  const std::string why = test::message_of<Error>([&] {
     store.run([&] {
       store.init("values", gradient);
       const auto pushed = store.start_push("values", gradient);
@@ -541,7 +543,7 @@ TEST_CASE("an update that throws fails all workers, with its message, and the se
     store.set_updater([](const KeyPart& part, std::uint64_t update, std::span<float>, std::span<const float>) {
       if (update == 2) throw InputError("no third update of " + part.key);
     });
-    const std::string why = test::refusal([&] {
+    const std::string why = test::message_of<Error>([&] {
       with_store(std::move(store), [&](KeyValueStore& mine) {
         Numbers values(10);
         mine.init("values", values);
@@ -561,7 +563,7 @@ std::string of_other_keys(const KeyValueOptions& options, bool pulls) {
   KeyValueOptions given = options;
   given.servers = ranks() - 2;
   Numbers values(10);
-  return test::refusal([&] {
+  return test::message_of<Error>([&] {
     with_store(adding_store(given), [&](KeyValueStore& store) {
       store.init("a", values);
       store.init("b", values);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "../../apps/residual_network.hpp"
+#include "../../apps/models.hpp"
 #include "../../examples/custom_loop/prelu.hpp"
 #include "layers/comparison.hpp"
 #include "support/gradient_probe.hpp"

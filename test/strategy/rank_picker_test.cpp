@@ -27,7 +27,7 @@ TEST_CASE("a primitive that fails on one rank fails the question on all") {
   EventSink sink;
   RankPicker picker(all, {}, "", sink);
   const bool fails = all.rank() + 1 == all.size();
-  const std::string why = test::refusal([&] { static_cast<void>(picker.pick("which", two(fails))); });
+  const std::string why = test::message_of<Error>([&] { static_cast<void>(picker.pick("which", two(fails))); });
   CHECK(why.find("out of registers") != std::string::npos);
   CHECK(picker.pick("which then", two(false)) < 2);
 }
@@ -37,7 +37,7 @@ TEST_CASE("a rank that fails between two questions is told of, and not taken for
   EventSink sink;
   RankPicker picker(all, {}, "", sink);
   const bool fails = all.rank() + 1 == all.size();
-  const std::string why = test::refusal([&] {
+  const std::string why = test::message_of<Error>([&] {
     agree(all, [&] {
       static_cast<void>(picker.pick("first", two(false)));
       if (fails) throw Error("no such file");

@@ -3,9 +3,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
-
-#include <ronda/core/error.hpp>
 
 namespace ronda::test {
 
@@ -24,17 +21,6 @@ inline void require_mentions(const std::string& text, std::initializer_list<std:
   for (const auto part : parts)
     if (text.find(part) == std::string::npos)
       throw std::runtime_error("expected '" + std::string(part) + "' in '" + text + "'");
-}
-
-/// What `work` was refused with; empty where it was not.
-template <class Work>
-std::string refusal(Work&& work) {
-  try {
-    std::forward<Work>(work)();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace ronda::test

@@ -66,6 +66,7 @@ NOT_RUN = {
     "ctest --test-dir build/release -R '^cost_model$' --output-on-failure    # one test; -N lists all": BUILDS,
     "cmake --preset asan && cmake --build --preset asan && ctest --preset asan": BUILDS,
     "scripts/tidy.sh FILE…": BUILDS,
+    "scripts/api_reference.sh": "needs Doxygen; .ci/run runs it",
     "mpirun -n 2 build/release/apps/bench_coordinator": FOR_HOURS,
     "mpirun -n 4 program": "the program of the page, which is run",
     "mpirun -n 4 python3 program.py": "the program of the page, which is run",
