@@ -3,8 +3,8 @@
 /// `#include <ronda/ronda.hpp>` gives a program everything here, in the namespace ronda. A training program begins with
 /// ronda::launch, and has a ronda::Sequential of layers, a ronda::Loss, a ronda::Dataset and a ronda::Trainer. A loop
 /// of its own uses a ronda::MirroredStrategy. Ranks communicate through a ronda::Communicator; named values are in a
-/// ronda::KeyValueStore. `ronda.h` and `ronda_kv.h` are the interface for C. The pages of `docs/` explain each of these,
-/// with programs.
+/// ronda::KeyValueStore. `ronda.h` and `ronda_kv.h` are the interface for C. The pages of `docs/` explain each of
+/// these, with programs.
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/phase.hpp>
 #include <ronda/collectives/world.hpp>

@@ -9,7 +9,7 @@
 #include <ronda/collectives/world.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
-#include <ronda/layers/summed_metric.hpp>
+#include <ronda/layers/metrics.hpp>
 #include <ronda/runtime/strategy/step/strategy.hpp>
 
 #include "command_line.hpp"

@@ -1,15 +1,16 @@
-# ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [HEADERS …] [CUDA folder] [CUDA_PRIVATE libraries…]
+# ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [CUDA folder] [CUDA_PRIVATE libraries…]
 #            [WITH folder library …])
-# One static library a room, from every source of the folder and the subfolders named in FOLDERS. The headers at the room's root, and
-# HEADERS of the subfolders, are public: they are installed under the room's own path. A build for GPUs has the sources of the subfolder
-# CUDA and its libraries too. One without has no_NAME.cpp instead, beside the subfolder NAME: the same functions, which say that there is no GPU.
+# One static library a room, from every source of the folder and the subfolders named in FOLDERS. Other rooms include the headers at its
+# root, and those that public_headers.txt lists: these are installed under their own paths. A build for GPUs has the sources of the
+# subfolder CUDA and its libraries too. One without has no_NAME.cpp instead, beside the subfolder NAME: the same functions, which say that
+# there is no GPU.
 # WITH has pairs of a subfolder and a library that is optional: where that was not found, no_FOLDER.cpp has the functions likewise. A
 # program that does not call these does not load the library: it is linked as needed, and nothing else is compiled with the folder.
 set(RONDA_PUBLIC_HEADERS ${CMAKE_CURRENT_LIST_DIR}/public_headers.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${RONDA_PUBLIC_HEADERS})
 
 function(ronda_room name)
-  cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;HEADERS;CUDA_PRIVATE;WITH" ${ARGN})
+  cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;CUDA_PRIVATE;WITH" ${ARGN})
   set(vendors "")
   if(room_CUDA AND RONDA_CUDA)
     list(APPEND vendors ${room_CUDA})
@@ -51,13 +52,11 @@ function(ronda_room name)
   list(TRANSFORM room_DEPENDS PREPEND ronda::)
   target_link_libraries(ronda_${name} PUBLIC ${room_DEPENDS} ${room_PUBLIC} PRIVATE ${room_PRIVATE})
   file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  file(STRINGS ${RONDA_PUBLIC_HEADERS} headers REGEX "^${path}/[a-z0-9_]+[.]hpp")
+  file(STRINGS ${RONDA_PUBLIC_HEADERS} headers REGEX "^${path}/[a-z0-9_/]+[.]hpp")
   list(TRANSFORM headers REPLACE " .*" "")
-  list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path})
-  foreach(header IN LISTS room_HEADERS)
+  foreach(header IN LISTS headers)
     get_filename_component(folder ${header} DIRECTORY)
-    install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path}/${folder})
+    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${folder})
   endforeach()
   install(TARGETS ronda_${name} EXPORT ronda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()

@@ -68,7 +68,7 @@ STRATEGY_FOLDERS = {
 }
 INNER = {"collectives": FOLDERS, "runtime/strategy": STRATEGY_FOLDERS}
 
-# What others may include of a room beside its public headers (those at its root, and HEADERS of its CMakeLists.txt). Headers of a vendor's folder are for
+# What others may include of a room beside the headers at its root, and installed ones. Headers of a vendor's folder are for
 # the same vendor's folders (VENDORS).
 PRIVATE = {
     "apps/allreduce_bench": ["collectives/host/algorithms/", "collectives/tuning/"],  # measures each algorithm by itself
@@ -127,16 +127,9 @@ def folder_of(path: str, room: str) -> str:
     return path.removeprefix(room + "/").rpartition("/")[0]
 
 
-@functools.cache
-def headers_in_folders(room: str) -> list[str]:
-    """Those that are installed: HEADERS of its CMakeLists.txt."""
-    text = (ROOT / room / "CMakeLists.txt").read_text()
-    listed = re.search(r"\bHEADERS\b([^)]*)", text)
-    return re.findall(r"[\w/]+\.hpp", listed[1]) if listed else []
-
-
-def is_public(path: str, room: str) -> bool:
-    return not folder_of(path, room) or path.removeprefix(room + "/") in headers_in_folders(room)
+def is_open(path: str, room: str) -> bool:
+    """Whether other rooms may include a header: it stands at the room's root, or is installed."""
+    return not folder_of(path, room) or path in installed_headers()
 
 
 def complaint_about_ours(name: str, room: str, path: str) -> str | None:
@@ -151,12 +144,10 @@ def complaint_about_ours(name: str, room: str, path: str) -> str | None:
         if target not in ROOMS[room]:
             return f"{room} may not include {target}"
         allowed = [header for place, headers in PRIVATE.items() if is_under(name, [place]) for header in headers]
-        if not is_public(path, target) and not is_vendors(path) and not is_under(path, allowed):
+        if not is_open(path, target) and not is_vendors(path) and not is_under(path, allowed):
             return f"{path} is private to {target}"
         return None
     here = folder_of(name, room)
-    if not is_public(path, room) and is_public(name, room) and name.endswith(".hpp"):
-        return f"a public header of {room} includes {path}, which is not installed"
     folders = INNER.get(room, {})
     if here in folders and inside != here and inside not in folders[here]:
         if inside or room != "collectives":  # whose root is its public headers
@@ -164,6 +155,7 @@ def complaint_about_ours(name: str, room: str, path: str) -> str | None:
     return None
 
 
+@functools.cache
 def installed_headers() -> dict[str, bool]:
     """By path: whether it is public."""
     lines = [line.split() for line in PUBLIC_HEADERS.read_text().splitlines() if not line.startswith("#")]

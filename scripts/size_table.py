@@ -7,7 +7,6 @@ change since the last tag, or else since the commit that first has a file VERSIO
 Public headers are those that cmake/public_headers.txt lists, without `detail`. Files are those in git's index that are sources (C++, C, CUDA,
 Python, shell). Rooms are those of the table in docs/architecture.md, apps, scripts, and the folders of test/."""
 import collections
-import functools
 import pathlib
 import re
 import subprocess
@@ -48,20 +47,10 @@ def room_of(path: str, names: list[str]) -> str | None:
     return next((name for name in names if path.startswith(name + "/")), None)
 
 
-@functools.cache
-def headers_in_folders(room: str) -> list[str]:
-    """HEADERS of the room's CMakeLists.txt."""
-    lists = ROOT / room / "CMakeLists.txt"
-    listed = re.search(r"\bHEADERS\b([^)]*)", lists.read_text()) if lists.exists() else None
-    return re.findall(r"[\w/]+\.hpp", listed[1]) if listed else []
-
-
-def is_public(path: str, room: str) -> bool:
-    """As cmake/RondaRoom.cmake installs them."""
-    if room in NOT_INSTALLED or room.startswith("test"):
-        return path in INTERFACES_OF_C
-    inside = path.removeprefix(room + "/")
-    return path.endswith(".hpp") and ("/" not in inside or inside in headers_in_folders(room))
+def public_headers() -> set[str]:
+    """Without those that are installed only because public ones include them."""
+    lines = (ROOT / PUBLIC_HEADERS).read_text().splitlines()
+    return {line for line in lines if re.fullmatch(r"[\w/]+\.hpp", line)} | set(INTERFACES_OF_C)
 
 
 def is_source(path: str) -> bool:

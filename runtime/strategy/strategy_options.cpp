@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
-#include <ronda/core/nearest_name.hpp>
+#include <ronda/core/text.hpp>
+#include <ronda/core/names.hpp>
 #include <ronda/runtime/strategy/step/strategy_choice.hpp>
 #include <ronda/runtime/strategy/strategy_options.hpp>
 

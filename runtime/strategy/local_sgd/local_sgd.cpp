@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_sgd.hpp>
 
 #include <cmath>

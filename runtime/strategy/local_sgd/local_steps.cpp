@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/finite.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/floats.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_steps.hpp>
 
 #include <limits>

@@ -1,4 +1,4 @@
-#include <ronda/core/counted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/replica/cost_table.hpp>

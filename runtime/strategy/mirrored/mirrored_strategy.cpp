@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/counted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_plan.hpp>

@@ -1,4 +1,4 @@
-#include <ronda/core/add_floats.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/gradient_pushes.hpp>
 

@@ -1,6 +1,6 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/parameter_servers.hpp>
 

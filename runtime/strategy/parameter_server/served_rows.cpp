@@ -1,4 +1,4 @@
-#include <ronda/core/add_floats.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/runtime/strategy/parameter_server/served_rows.hpp>
 
 #include <algorithm>

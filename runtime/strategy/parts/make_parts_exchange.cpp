@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include <ronda/core/parameter_slices.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/layers/graph.hpp>
 

@@ -6,7 +6,6 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/state.hpp>
-#include <ronda/core/state_piece.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/strategy/parts/model_partition.hpp>
 #include <ronda/runtime/strategy/parts/rank_groups.hpp>

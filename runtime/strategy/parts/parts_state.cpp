@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/optim/pruning.hpp>
 #include <ronda/runtime/strategy/parts/parts_optimizer_states.hpp>
 #include <ronda/runtime/strategy/parts/parts_state.hpp>

@@ -1,4 +1,4 @@
-#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/parts/whole_model.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 

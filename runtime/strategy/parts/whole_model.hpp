@@ -7,7 +7,6 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/layers/initializer.hpp>

@@ -1,7 +1,5 @@
 #include <ronda/core/text.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>

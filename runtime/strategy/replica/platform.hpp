@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/dtype.hpp>
 #include <ronda/data/device_dataset.hpp>
 #include <ronda/layers/primitives.hpp>

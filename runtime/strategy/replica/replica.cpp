@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/random.hpp>
-#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 

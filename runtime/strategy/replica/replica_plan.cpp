@@ -1,6 +1,6 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/touched_rows.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/runtime/strategy/replica/replica_plan.hpp>
 
 namespace ronda {

@@ -8,7 +8,7 @@
 #include <ronda/core/function_ref.hpp>
 #include <ronda/core/metric.hpp>
 #include <ronda/data/loader.hpp>
-#include <ronda/layers/summed_metric.hpp>
+#include <ronda/layers/metrics.hpp>
 #include <ronda/runtime/strategy/replica/control_block.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 #include <ronda/runtime/strategy/step/step_queue.hpp>

@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/shortest.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/step/replica_updater.hpp>
 
 #include <string>

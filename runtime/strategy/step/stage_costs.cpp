@@ -1,5 +1,4 @@
-#include <ronda/core/counted.hpp>
-#include <ronda/core/formatted.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/step/stage_costs.hpp>
 
 #include <algorithm>

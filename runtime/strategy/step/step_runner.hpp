@@ -7,7 +7,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/function_ref.hpp>
-#include <ronda/core/host_copy.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/optim/schedule.hpp>
 #include <ronda/optim/updater.hpp>
