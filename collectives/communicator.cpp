@@ -122,6 +122,8 @@ std::string Communicator::broadcast_text(std::string_view text, int root) const 
   return group_->agreement().broadcast_text(text, root);
 }
 
+const Clock& Communicator::clock() const noexcept { return group_->members().engine()->clock(); }
+
 void Communicator::wait_until(FunctionRef<bool()> done) const { group_->members().engine()->wait_until(done); }
 
 std::vector<std::string> Communicator::take_notes() { return group_->members().take_notes(); }

@@ -16,6 +16,7 @@
 
 namespace ronda {
 
+class Clock;
 class DeviceContext;
 class Recording;
 struct LinkCosts;
@@ -55,6 +56,8 @@ class Communicator {
   [[nodiscard]] int rank() const noexcept;                  ///< not collective
   [[nodiscard]] int size() const noexcept;                  ///< not collective
   [[nodiscard]] const Topology& topology() const noexcept;  ///< not collective
+  /// Not collective: the time by which its world waits and decides.
+  [[nodiscard]] const Clock& clock() const noexcept;
 
   /// Not collective: sets the training step that records and messages name from now on; 0: none.
   void set_step(std::uint64_t step) const noexcept;

@@ -1,18 +1,16 @@
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/collectives/ready_buckets.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
+#include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <new>
 
 namespace ronda {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 Tensor slice(const Buffer& arena, const FusionBuffer::Bucket& bucket, DType dtype) {
   const auto count = static_cast<std::int64_t>(bucket.bytes / size_of(dtype));
@@ -71,7 +69,7 @@ struct FusionBuffer::Impl {
   Impl(Communicator group, std::vector<GradientSlot> gradient_slots, const Buffer& arena, const FusionOptions& options);
   void start_full_buckets(Stream& stream);
   void check_complete() const;
-  void finish(std::span<const Event> events, Clock::time_point since, Stream& stream);
+  void finish(std::span<const Event> events, double since, Stream& stream);
 
   Communicator communicator;
   Compression compression;  ///< as asked for
@@ -162,15 +160,15 @@ void FusionBuffer::Impl::check_complete() const {
   ready.require_all();
 }
 
-void FusionBuffer::Impl::finish(std::span<const Event> events, Clock::time_point since, Stream& stream) {
+void FusionBuffer::Impl::finish(std::span<const Event> events, double since, Stream& stream) {
   in_step = false;  // also where waiting throws
   for (const Event& event : events) stream.wait(event);
-  exposed_seconds += std::chrono::duration<double>(Clock::now() - since).count();
+  exposed_seconds += steady_seconds() - since;
 }
 
 void FusionBuffer::wait(Stream& stream) {
   impl_->check_complete();
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   impl_->start_full_buckets(stream);  // also a model's without parameters, which has only the control block
   impl_->finish(impl_->done, start, stream);
 }
@@ -178,7 +176,7 @@ void FusionBuffer::wait(Stream& stream) {
 void FusionBuffer::wait_for_control(Stream& stream) {
   if (!impl_->control_alone) throw LogicError("a fusion buffer whose buckets start early has no control block alone");
   impl_->check_complete();
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   const Event reduced = impl_->control_alone->start(stream.record());
   impl_->finish({&reduced, 1}, start, stream);
 }

@@ -96,9 +96,10 @@ class Ending {
   /// Whether all ranks have the same status. False if some rank does not come within a second: then other ranks may
   /// still access this object, which stays until the process ends.
   [[nodiscard]] bool is_common() {
-    const double end = steady_seconds() + 1;
-    for (Backoff backoff(true); !task_.done(); backoff.pause()) {
-      if (steady_seconds() > end) return false;
+    const Clock& clock = fabric_.clock();
+    const double end = clock.now() + 1;
+    for (Backoff backoff(true, clock); !task_.done(); backoff.pause()) {
+      if (clock.now() > end) return false;
       const auto turn = fabric_.turn().take_within(std::chrono::milliseconds(100));
       if (turn.owns_lock()) task_.advance();
     }

@@ -52,8 +52,10 @@ class Fabric {
   /// Whether any thread of this process may call it, one at a time.
   /// @param promised  the program itself does not call what is below the fabric
   [[nodiscard]] virtual bool takes_any_thread(bool promised) const = 0;
-  /// Seconds for differences; in a simulator the simulated ones.
-  [[nodiscard]] virtual double seconds() const noexcept { return steady_seconds(); }
+  /// The time by which all that runs in this world waits and decides. Outlives the world.
+  [[nodiscard]] virtual const Clock& clock() const noexcept { return steady_clock(); }
+  /// Seconds for measurements of messages; under a simulated MPI the simulated ones.
+  [[nodiscard]] virtual double seconds() const noexcept { return clock().now(); }
 
   /// Null: the fabric has no allreduce of its own. Collective over these ranks, which have all come to this call.
   /// @param all  whether every one of these ranks says yes

@@ -53,7 +53,8 @@ void GroupDevices::connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl
                             .gather = [&agreement](std::string_view text) { return agreement.gather_texts(text); },
                             .deadline = members.engine()->timeout(),
                             .ledger = &members.ledger(),
-                            .watchdog = members.engine()->watchdog()};
+                            .watchdog = members.engine()->watchdog(),
+                            .clock = members.engine()->clock()};
   for (std::size_t rank = 0; rank < members.topology().hosts.size(); ++rank)
     place.names.push_back(members.name_of_rank(rank));
   agreement.alike([&] { clique_ = std::make_shared<nccl::Clique>(library, lanes_, std::move(place)); });

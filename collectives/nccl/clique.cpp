@@ -1,6 +1,5 @@
 #include <ronda/collectives/nccl/clique.hpp>
 #include <ronda/collectives/watch/diagnosis.hpp>
-#include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
@@ -90,10 +89,10 @@ UniqueId Clique::agree_on_id() {
 }
 
 Clique::Outcome Clique::settle(std::string_view call, Answer answer) {
-  const double began = steady_seconds();
+  const double began = place_.clock.now();
   for (double round = first_round;; round = std::min(2 * round, longest_round)) {
     answer = wait_for_own(std::move(answer), round);
-    const bool late = place_.deadline > 0 && steady_seconds() - began > place_.deadline;
+    const bool late = place_.deadline > 0 && place_.clock.now() - began > place_.deadline;
     const std::vector<std::string> words = place_.gather(word_of(answer, late));
     for (const std::string_view blamed : {"failed ", "remote "})  // who only heard of a failure knows less
       for (std::size_t rank = 0; rank < words.size(); ++rank)
@@ -113,9 +112,9 @@ Clique::Outcome Clique::settle(std::string_view call, Answer answer) {
 }
 
 Answer Clique::wait_for_own(Answer answer, double seconds) {
-  const double began = steady_seconds();
-  while (answer.status == Status::in_progress && steady_seconds() - began < seconds) {
-    if (steady_seconds() - began < soon)
+  const double began = place_.clock.now();
+  while (answer.status == Status::in_progress && place_.clock.now() - began < seconds) {
+    if (place_.clock.now() - began < soon)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(pause);

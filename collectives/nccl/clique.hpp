@@ -19,6 +19,8 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/stream.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/event.hpp>
 
 namespace ronda::nccl {
 
@@ -46,6 +48,7 @@ class Clique final : public UnseenWork {
     double deadline = 60;      ///< seconds for each call that waits for others; 0: none
     Ledger* ledger = nullptr;  ///< where runs are written down; outlives this object. Null: nowhere
     std::shared_ptr<Watchdog> watchdog = nullptr;
+    const Clock& clock = steady_clock();  ///< outlives this object
   };
 
   /// Collective. Throws CommunicationError, the same on all ranks.

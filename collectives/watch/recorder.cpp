@@ -41,9 +41,12 @@ constexpr std::size_t kept_jobs = 4;
 /// A brief collective looks at the clock this seldom.
 constexpr std::uint64_t seldom = 16;
 
-std::uint64_t nanoseconds_of(auto clock_time) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(clock_time.time_since_epoch()).count());
+std::uint64_t nanoseconds_of(const Clock& clock) { return static_cast<std::uint64_t>(clock.now() * 1e9); }
+
+/// Since 1970.
+std::uint64_t wall_nanoseconds() {
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
 }
 
 /// The processor counts at one speed on all cores, whatever they do.
@@ -229,8 +232,12 @@ void tell_over(const fs::path& record, std::uint64_t job) noexcept {
   ::close(file);
 }
 
-Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::string_view apart)
-    : folder_(folder), path_(record_path(folder, rank, apart)), keep_(keep), processor_ticks_(has_steady_counter()) {
+Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::string_view apart, const Clock& clock)
+    : folder_(folder),
+      path_(record_path(folder, rank, apart)),
+      clock_(clock),
+      keep_(keep),
+      processor_ticks_(&clock == &steady_clock() && has_steady_counter()) {
   std::error_code error;
   fs::create_directories(folder, error);
   errno = error.value();
@@ -246,7 +253,7 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::s
   head.launch = Hash().add(job_name()).value();
   head.host = std::string_view(host_name());
   head.program = std::string_view(command_line());
-  head.wall_nanoseconds = nanoseconds_of(std::chrono::system_clock::now());
+  head.wall_nanoseconds = wall_nanoseconds();
   beat();
   head.first = head.last;
 }
@@ -318,11 +325,11 @@ std::uint64_t Recorder::ticks() const noexcept {
 #if defined(__x86_64__)
   if (processor_ticks_) return __rdtsc();
 #endif
-  return nanoseconds_of(std::chrono::steady_clock::now());
+  return nanoseconds_of(clock_);
 }
 
 void Recorder::beat() noexcept {
-  set(file_->head.last.nanoseconds, nanoseconds_of(std::chrono::steady_clock::now()));
+  set(file_->head.last.nanoseconds, nanoseconds_of(clock_));
   set(file_->head.last.ticks, ticks());
 }
 

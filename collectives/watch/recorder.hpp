@@ -12,6 +12,7 @@
 
 #include <ronda/collectives/watch/record.hpp>
 #include <ronda/collectives/watch/record_guard.hpp>
+#include <ronda/core/clock.hpp>
 
 namespace ronda {
 
@@ -42,12 +43,15 @@ class Recorder {
   /// Makes the file in `folder`, which is made where it is not there.
   /// @param keep   also after a good end
   /// @param apart  keeps the file apart from those of other ranks of this number in the folder
+  /// @param clock  the world's, by which the watchdog waits too; outlives this object
   /// Throws InputError where the file cannot be made there, ResourceError where there is no room for it.
-  Recorder(const std::filesystem::path& folder, bool keep, int rank, int size, std::string_view apart = {});
+  Recorder(const std::filesystem::path& folder, bool keep, int rank, int size, std::string_view apart = {},
+           const Clock& clock = steady_clock());
   Recorder(const Recorder&) = delete;
   /// Removes the file, unless it is to be kept.
   ~Recorder();
 
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] const RecordFile& file() const noexcept { return *file_; }
@@ -89,7 +93,7 @@ class Recorder {
   [[nodiscard]] bool told_over() const noexcept { return get(file_->head.told_over) != 0; }
   void set_asked(bool asked) noexcept { set(file_->head.asked, asked ? 1 : 0); }
 
-  /// The cheapest clock there is.
+  /// The cheapest count that runs with the clock.
   [[nodiscard]] std::uint64_t ticks() const noexcept;
 
   static void set(std::uint64_t& word, std::uint64_t value) noexcept {
@@ -109,6 +113,7 @@ class Recorder {
   [[nodiscard]] bool idles_again(const Description& description) const noexcept;
 
   std::filesystem::path folder_, path_;
+  const Clock& clock_;
   bool keep_;
   int descriptor_ = -1;  ///< locked as long as this process lives, so that others can tell
   RecordFile* file_ = nullptr;

@@ -25,12 +25,13 @@ namespace fs = std::filesystem;
 /// Adds the time of its life to a sum.
 class Stopwatch {
  public:
-  explicit Stopwatch(double& sum) : sum_(sum), start_(steady_seconds()) {}
+  Stopwatch(double& sum, const Clock& clock) : sum_(sum), clock_(clock), start_(clock.now()) {}
   Stopwatch(const Stopwatch&) = delete;
-  ~Stopwatch() { sum_ += steady_seconds() - start_; }
+  ~Stopwatch() { sum_ += clock_.now() - start_; }
 
  private:
   double& sum_;
+  const Clock& clock_;
   double start_;
 };
 
@@ -58,7 +59,10 @@ CheckpointInterval parse_checkpoint_interval(std::string_view text) {
 }
 
 Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink)
-    : communicator_(std::move(communicator)), options_(std::move(options)), sink_(sink), last_save_(steady_seconds()) {
+    : communicator_(std::move(communicator)),
+      options_(std::move(options)),
+      sink_(sink),
+      last_save_(communicator_.clock().now()) {
   const std::string token = communicator_.broadcast_text(random_token());
   check_directory();
   writer_ = std::make_unique<CheckpointWriter>(options_.directory, options_.keep, token, communicator_.rank(),
@@ -78,7 +82,8 @@ void Checkpointer::check_directory() {
     if (error || !fs::is_directory(directory))
       throw InputError("cannot create the folder of checkpoints " + directory.string() + ": " +
                        (error ? error.message() : "there is something else of that name"));
-    lock_.emplace(directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); });
+    lock_.emplace(
+        directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); }, communicator_.clock());
     remove_leftovers(directory);
     write_on_trial(token);
     write_text(token, words);
@@ -103,13 +108,13 @@ void Checkpointer::bind(std::span<const State> states, const ComputeDevice& devi
       averaged_.push_back(state.name);
   agree(communicator_,
         [&] { snapshot_.emplace(share_of(states, communicator_.rank(), communicator_.size()), device); });
-  last_save_ = steady_seconds();
+  last_save_ = communicator_.clock().now();
 }
 
 StepFlags Checkpointer::flags() const {
   StepFlags flags;
   if (communicator_.rank() == 0 && options_.every.seconds > 0 &&
-      steady_seconds() - last_save_ >= options_.every.seconds)
+      communicator_.clock().now() - last_save_ >= options_.every.seconds)
     flags.save = 1;
   if (under_way_) {
     const auto part = writer_->part();
@@ -120,7 +125,7 @@ StepFlags Checkpointer::flags() const {
 }
 
 bool Checkpointer::after_step(const StepFlags& total, std::uint64_t step) {
-  const Stopwatch exposed(exposed_seconds_);
+  const Stopwatch exposed(exposed_seconds_, communicator_.clock());
   hear_of_publication();
   if (under_way_ && total.written + total.unwritten == communicator_.size()) settle(total.unwritten > 0);
   if (total.save > 0 || (options_.every.steps > 0 && step % options_.every.steps == 0)) due_ = true;
@@ -191,7 +196,7 @@ void Checkpointer::hear_of_publication() {
   const auto outcome = writer_->publication();
   if (outcome == CheckpointWriter::Outcome::done) {
     ++written_;
-    slowest_seconds_ = std::max(slowest_seconds_, steady_seconds() - publication_.saved);
+    slowest_seconds_ = std::max(slowest_seconds_, communicator_.clock().now() - publication_.saved);
     sink_.on_detail("checkpoint step-" + std::to_string(publication_.step) + " is written");
     for (const fs::path& path : writer_->set_aside())
       sink_.on_note("a later checkpoint, of before this training went back, is set aside as " + path.string());
@@ -207,7 +212,7 @@ void Checkpointer::hear_of_publication() {
 }
 
 void Checkpointer::save(CheckpointManifest manifest) {
-  const Stopwatch exposed(exposed_seconds_);
+  const Stopwatch exposed(exposed_seconds_, communicator_.clock());
   sink_.on_checkpoint(manifest.step);
   manifest.ranks = communicator_.size();
   manifest.hosts = communicator_.topology().nodes;
@@ -221,7 +226,7 @@ void Checkpointer::save(CheckpointManifest manifest) {
   writer_->write_part(*snapshot_, manifest_.step);
   under_way_ = true;
   due_ = false;
-  last_save_ = steady_seconds();
+  last_save_ = communicator_.clock().now();
 }
 
 void Checkpointer::save_last(CheckpointManifest manifest) {
@@ -238,7 +243,7 @@ void Checkpointer::settle_under_way() {
 }
 
 bool Checkpointer::finish() {
-  const Stopwatch exposed(exposed_seconds_);
+  const Stopwatch exposed(exposed_seconds_, communicator_.clock());
   settle_under_way();
   wait_for_all([&] { return writer_->publication() != CheckpointWriter::Outcome::running; });
   hear_of_publication();

@@ -1,4 +1,3 @@
-#include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/checkpoint/folder_lock.hpp>
@@ -31,10 +30,10 @@ InputError is_others(const std::filesystem::path& folder, const std::string& hol
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
-                       const std::function<void(const std::string&)>& tell)
+                       const std::function<void(const std::string&)>& tell, const Clock& clock)
     : folder_(folder), lock_(std::in_place, folder / ".lock") {
   constexpr double on_this_host = 10;
-  const double begin = steady_seconds();
+  const double begin = clock.now();
   for (bool told = false;; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
     const auto outcome = lock_->take(this_run());
     if (outcome == FileLock::Outcome::taken) return;
@@ -44,7 +43,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double
     }
     const std::string holder = lock_->holder();
     const double limit = patience.value_or(holder.starts_with(this_host()) ? on_this_host : longest);
-    if (steady_seconds() - begin >= limit) throw is_others(folder, holder);
+    if (clock.now() - begin >= limit) throw is_others(folder, holder);
     if (!told) tell("waiting for another run to let go of " + folder.string() + " (" + holder + ")");
     told = true;
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <ronda/core/clock.hpp>
 #include <ronda/runtime/io/file_lock.hpp>
 
 namespace ronda {
@@ -17,7 +18,7 @@ class FolderLock {
   /// seconds for one on this host, a hundred for one on another; or `patience` seconds. Calls `tell` to report the
   /// wait. Throws InputError, with the holder's host, process and job, if the folder is still locked then.
   FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
-             const std::function<void(const std::string&)>& tell);
+             const std::function<void(const std::string&)>& tell, const Clock& clock = steady_clock());
 
   /// Locks the folder again if it was removed and made anew. Throws InputError if another run holds the lock now, or it
   /// cannot be made; the next call tries again.

@@ -1,4 +1,5 @@
 #include <ronda/core/clock.hpp>
+#include <ronda/core/duration.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/core/text.hpp>
@@ -44,8 +45,9 @@ double parse_time_limit(std::string_view text) {
   return total;
 }
 
-LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked) : asked_(std::move(asked)) {
-  const double now = steady_seconds();
+LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked, const Clock& clock)
+    : asked_(std::move(asked)), clock_(clock) {
+  const double now = clock_.now();
   if (time_limit > 0) limit_ = now - seconds_since_process_start() + time_limit;
   const auto left = allocation_left();
   if (left && *left + seconds_since_process_start() <= 0)
@@ -59,7 +61,7 @@ LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked) : ask
 
 std::string LeaveRequest::reason(double slowest) const {
   if (asked_ && asked_()) return "a signal or the program asked for it";
-  const double now = steady_seconds(), margin = std::min(60 + 2 * slowest, longest_margin_);
+  const double now = clock_.now(), margin = std::min(60 + 2 * slowest, longest_margin_);
   if (now >= limit_) return "the time limit (.time_limit) is over";
   if (now >= allocation_end_ - margin) return std::string("the Slurm allocation ends soon (") + end_variable + ")";
   return {};

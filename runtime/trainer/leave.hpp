@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/core/clock.hpp>
+
 namespace ronda {
 
 /// Parses seconds from `H:M:S`, `90s`, `10m` or `1.5h`; 0 means no limit. Throws InputError.
@@ -17,7 +19,8 @@ class LeaveRequest {
  public:
   /// @param time_limit  seconds from the start of the process; 0: none
   /// @param asked       returns true on a request, such as a signal; may be empty
-  LeaveRequest(double time_limit, std::function<bool()> asked);
+  /// @param clock       the world's; outlives this object
+  LeaveRequest(double time_limit, std::function<bool()> asked, const Clock& clock = steady_clock());
 
   /// Reason why SLURM_JOB_END_TIME is ignored: that time had passed when this process started, so it belongs to another
   /// allocation. Empty if it is not ignored.
@@ -31,8 +34,9 @@ class LeaveRequest {
 
  private:
   std::function<bool()> asked_;
-  double limit_ = std::numeric_limits<double>::infinity();           ///< time of the steady clock
-  double allocation_end_ = std::numeric_limits<double>::infinity();  ///< time of the steady clock
+  const Clock& clock_;
+  double limit_ = std::numeric_limits<double>::infinity();           ///< time of the clock
+  double allocation_end_ = std::numeric_limits<double>::infinity();  ///< time of the clock
   double longest_margin_ = 0;
   std::string note_;
 };

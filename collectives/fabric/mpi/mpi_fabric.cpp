@@ -39,7 +39,7 @@ std::uint64_t reduced(std::uint64_t mine, MPI_Op op, MPI_Comm communicator) {
     const auto turn = MpiTurn::of_process().take();
     mpi::check(MPI_Iallreduce(&mine, &result, 1, MPI_UINT64_T, op, communicator, &request), "MPI_Iallreduce");
   }
-  Backoff backoff(true);
+  Backoff backoff(true, steady_clock());
   for (int done = 0; done == 0; backoff.pause()) {
     const auto turn = MpiTurn::of_process().take();
     mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");

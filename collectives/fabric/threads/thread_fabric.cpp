@@ -5,7 +5,8 @@
 
 namespace ronda {
 
-ThreadFabric::ThreadFabric(std::shared_ptr<ThreadNetwork> network, int rank) : network_(std::move(network)) {
+ThreadFabric::ThreadFabric(std::shared_ptr<ThreadNetwork> network, int rank, const Clock& clock)
+    : network_(std::move(network)), clock_(clock) {
   roster_.self = rank;
   for (int other = 0; other < network_->end(0).size(); ++other) {
     roster_.hosts.add(host_name());

@@ -10,8 +10,9 @@ namespace ronda {
 /// A world whose ranks are threads of this process, on one host.
 class ThreadFabric final : public Fabric {
  public:
-  /// @param rank  the one whose thread uses this object
-  ThreadFabric(std::shared_ptr<ThreadNetwork> network, int rank);
+  /// @param rank   the one whose thread uses this object
+  /// @param clock  outlives the world
+  ThreadFabric(std::shared_ptr<ThreadNetwork> network, int rank, const Clock& clock = steady_clock());
 
   [[nodiscard]] std::string_view name() const noexcept override { return "threads"; }
   [[nodiscard]] const Roster& roster() const noexcept override { return roster_; }
@@ -20,10 +21,12 @@ class ThreadFabric final : public Fabric {
   }
   [[nodiscard]] Turn& turn() noexcept override { return turn_; }
   [[nodiscard]] bool takes_any_thread(bool /*promised*/) const override { return true; }
+  [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }
   void abort(int /*status*/) noexcept override {}  // the end of this process ends all ranks
 
  private:
   std::shared_ptr<ThreadNetwork> network_;
+  const Clock& clock_;
   Roster roster_;
   Turn turn_;
 };

@@ -15,15 +15,15 @@ namespace ronda {
 /// all the time keeps a core busy that somebody could use.
 class Backoff {
  public:
-  explicit Backoff(bool oversubscribed) noexcept
-      : patience_(oversubscribed ? 10 : 20000), yields_for_(oversubscribed ? 1e-3 : 5e-3) {}
+  Backoff(bool oversubscribed, const Clock& clock) noexcept
+      : clock_(clock), patience_(oversubscribed ? 10 : 20000), yields_for_(oversubscribed ? 1e-3 : 5e-3) {}
 
   void pause() noexcept {
     if (looks_ < patience_ + short_yields) {
       if (++looks_ > patience_) sched_yield();
       return;
     }
-    const double time = steady_seconds();
+    const double time = clock_.now();
     if (looks_ == patience_ + short_yields) {
       ++looks_;
       since_ = time;
@@ -40,6 +40,7 @@ class Backoff {
   static constexpr int short_yields = 32;  ///< without looking at the clock
   static constexpr double longest_sleep = 250e-6;
 
+  const Clock& clock_;
   int patience_;
   double yields_for_;  ///< seconds; messages from another host may take milliseconds
   int looks_ = 0;

@@ -24,6 +24,7 @@ Engine::Engine(std::shared_ptr<Fabric> fabric, std::shared_ptr<Recorder> recorde
     : fabric_(std::move(fabric)),
       recorder_(std::move(recorder)),
       watchdog_(std::move(watchdog)),
+      clock_(fabric_->clock()),
       turn_(fabric_->turn()) {}
 
 void Engine::settle(Progress progress, bool oversubscribed) {
@@ -82,7 +83,7 @@ void Engine::wait(const PlannedCollective& operation, std::uint64_t ticket) {
     for (auto seen = ended_runs_.load(); !operation.finished(ticket); seen = ended_runs_.load()) ended_runs_.wait(seen);
     return;
   }
-  Backoff backoff(oversubscribed_);
+  Backoff backoff(oversubscribed_, clock_);
   while (!operation.finished(ticket)) move_or_wait(backoff);
 }
 
@@ -91,12 +92,12 @@ void Engine::wait_until(FunctionRef<bool()> done) {
     for (auto seen = ended_runs_.load(); !done(); seen = ended_runs_.load()) ended_runs_.wait(seen);
     return;
   }
-  Backoff backoff(oversubscribed_);
+  Backoff backoff(oversubscribed_, clock_);
   while (!done()) move_or_wait(backoff);
 }
 
 void Engine::run_thread() {
-  Backoff backoff(oversubscribed_);
+  Backoff backoff(oversubscribed_, clock_);
   for (;;) {
     {
       std::unique_lock door(door_);
@@ -228,9 +229,9 @@ void Engine::drop(PlannedCollective& operation) noexcept {
   const bool unwinding = std::uncaught_exceptions() > 0;  // then who is to hear why has an error to tell first
   const bool gives_up = !operation.failed();
   const auto wait_until = [&](double seconds, auto&& enough) {
-    const double end = steady_seconds() + seconds;
-    Backoff backoff(true);
-    while (!enough() && steady_seconds() < end) backoff.pause();
+    const double end = clock_.now() + seconds;
+    Backoff backoff(true, clock_);
+    while (!enough() && clock_.now() < end) backoff.pause();
   };
   if (gives_up && !unwinding && !is_over())
     wait_until(patience_with_receivers, [&] {
@@ -262,8 +263,8 @@ void Engine::sweep() noexcept {
 
 std::string Engine::why_over() noexcept {
   if (broken_.load(std::memory_order_acquire)) return why_broken_;
-  const double end = steady_seconds() + 1;
-  while (watchdog_->verdict() == nullptr && steady_seconds() < end)
+  const double end = clock_.now() + 1;
+  while (watchdog_->verdict() == nullptr && clock_.now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const std::string* verdict = watchdog_->verdict();
   return verdict != nullptr ? *verdict : "another rank has ended the job, and says why";

@@ -13,6 +13,7 @@
 #include <ronda/collectives/fabric/fabric.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/collectives/world.hpp>
+#include <ronda/core/clock.hpp>
 #include <ronda/core/function_ref.hpp>
 
 namespace ronda {
@@ -52,6 +53,7 @@ class Engine {
   [[nodiscard]] double patience_with_senders() const noexcept;
 
   [[nodiscard]] Fabric& fabric() const noexcept { return *fabric_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] Progress progress() const noexcept { return threaded_ ? Progress::thread : Progress::inline_; }
 
   /// Of communication, in seconds; 0: none.
@@ -141,6 +143,7 @@ class Engine {
   const std::shared_ptr<Fabric> fabric_;
   const std::shared_ptr<Recorder> recorder_;
   const std::shared_ptr<Watchdog> watchdog_;
+  const Clock& clock_;
   unsigned looks_ = 0;    ///< in vain, since something moved
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
   std::atomic<bool> claimed_{false};

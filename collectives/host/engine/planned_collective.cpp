@@ -1,5 +1,4 @@
 #include <ronda/collectives/host/engine/planned_collective.hpp>
-#include <ronda/core/clock.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
 
@@ -113,7 +112,7 @@ bool PlannedCollective::advance_in_scope(Task& task) const {
 void PlannedCollective::give_up(std::exception_ptr failure) noexcept {
   if (failed()) return;
   failure_ = failure ? std::move(failure) : std::make_exception_ptr(LogicError(description_.label + " is gone"));
-  failed_at_ = steady_seconds();
+  failed_at_ = engine_->clock().now();
   tasks_.clear();
   for (const auto& algorithm : algorithms_) algorithm->visit_traffic([](Traffic& traffic) { traffic.take_back(); });
 }
@@ -127,7 +126,7 @@ void PlannedCollective::spoil(const std::string& reason) noexcept {
 bool PlannedCollective::settle() noexcept {
   if (quiet_) return false;
   const Traffic::Open now = open();
-  const double waited = steady_seconds() - failed_at_;
+  const double waited = engine_->clock().now() - failed_at_;
   quiet_ = now.receives ? waited > engine_->patience_with_senders() : !now.sends || waited > Engine::hearing;
   return quiet_;
 }

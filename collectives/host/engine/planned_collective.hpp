@@ -101,7 +101,7 @@ class PlannedCollective final : public Collective {
   CollectiveTimes times_;  ///< of the runs that were timed; the engine's while a run is under way
   std::uint64_t started_ = 0;
   std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
-  double failed_at_ = 0;                    ///< steady seconds
+  double failed_at_ = 0;
 };
 
 /// What an algorithm has under way.

@@ -258,12 +258,13 @@ void KeyValueWorker::leave(const std::string& why) noexcept {
     for (Connection& connection : connections_)
       connection.channel.send({.kind = MessageKind::leave, .bytes = text->size()}, std::as_bytes(std::span(*text)),
                               text);
-    const double end = steady_seconds() + longest_leave;
+    const Clock& clock = communicator_.clock();
+    const double end = clock.now() + longest_leave;
     const auto is_heard = [&] {
       poll();
       return answered() && std::ranges::none_of(connections_, [](Connection& c) { return c.channel.sending(); });
     };
-    while (!is_heard() && steady_seconds() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!is_heard() && clock.now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } catch (...) {  // then the others hear of that
   }
 }

@@ -46,7 +46,7 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
     : directory_(options.checkpoint_dir),
       communicator_(communicator),
       sink_(sink),
-      leave_(options.time_limit, options.leave),
+      leave_(options.time_limit, options.leave, communicator_.clock()),
       checkpointer_(
           communicator,
           {.directory = options.checkpoint_dir,
