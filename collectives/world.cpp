@@ -188,14 +188,15 @@ World::Impl::~Impl() {
     return;
   }
   if (watched.recorder != nullptr) watched.recorder->keep();
-  if (watched.watchdog != nullptr) watched.watchdog->stop();
+  if (watched.thread != nullptr) watched.thread->stop();
   // The engine's thread may stand still in a call that waits for ranks that no longer come: it keeps what it uses.
   engine->leave_behind();
   new std::shared_ptr<Engine>(engine);
 }
 
 World::World(std::unique_ptr<Fabric> fabric, const WorldOptions& options)
-    : World(Foundation{Watched::begin(ranks_of(fabric->roster()), options, name_apart()), nullptr, std::move(fabric)},
+    : World(Foundation{Watched::begin(ranks_of(fabric->roster()), options, name_apart(), fabric->clock()), nullptr,
+                       std::move(fabric)},
             options) {}
 
 World::World(Foundation foundation, const WorldOptions& options)
@@ -221,8 +222,8 @@ std::vector<int> World::out_of_reach() const {
 }
 
 std::string World::divergence() const {
-  const auto& watchdog = impl_->watched.watchdog;
-  return watchdog == nullptr ? std::string() : watchdog->divergence();
+  const auto& thread = impl_->watched.thread;
+  return thread == nullptr ? std::string() : thread->divergence();
 }
 
 bool World::may_speak() const {

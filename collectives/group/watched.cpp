@@ -46,7 +46,8 @@ Shared agree_on_shared(Assembly& all) {
 
 std::string name_apart() { return std::to_string(::getpid()) + "-" + std::to_string(std::random_device()()); }
 
-Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const std::string& apart) {
+Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const std::string& apart,
+                       const Clock& clock) {
   Watched watched;
   const fs::path wanted = wanted_folder(options);
   if (wanted.empty() && (ranks.size == 1 || options.communication_timeout == 0)) return watched;
@@ -56,7 +57,7 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
       const auto folder = wanted.empty() ? record_folder_in(place) : wanted;
       if (!folder) continue;
       if (wanted.empty()) remove_old_records(*folder);
-      watched.recorder = std::make_shared<Recorder>(*folder, !wanted.empty(), ranks.rank, ranks.size, apart);
+      watched.recorder = std::make_shared<Recorder>(*folder, !wanted.empty(), ranks.rank, ranks.size, apart, clock);
       break;
     } catch (const Error& error) {
       if (!wanted.empty()) watched.error = std::current_exception();
@@ -70,10 +71,12 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
   watched.note.clear();
   watched.ledger.recorder = watched.recorder;
   const bool one_host = !ranks.several_hosts && apart.empty();
-  if (ranks.size > 1 && options.communication_timeout > 0)
+  if (ranks.size > 1 && options.communication_timeout > 0) {
     watched.watchdog = std::make_shared<Watchdog>(
         watched.recorder, Watchdog::Options{options.communication_timeout, one_host, options.on_stall,
                                             apart.empty() && is_launcher(::getppid()) ? ranks.on_host : 0});
+    watched.thread = std::make_unique<WatchdogThread>(watched.watchdog);
+  }
   return watched;
 }
 

@@ -1,14 +1,12 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/clock.hpp>
+#include <ronda/core/formatted.hpp>
 #include <ronda/core/process.hpp>
 #include <ronda/core/text.hpp>
 
 #include <unistd.h>
 
-#include <csignal>
-
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -29,22 +27,6 @@ constexpr double between_decisions = 0.3;
 /// Seconds between two looks at the neighbours' records, as long as nobody stands still.
 constexpr double between_looks = 0.2;
 
-/// Signals are for the program's own threads, but for those that a thread brings on itself (see RecordGuard).
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, signal);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 Watchdog::Watchdog(std::shared_ptr<Recorder> recorder, Options options)
@@ -53,22 +35,9 @@ Watchdog::Watchdog(std::shared_ptr<Recorder> recorder, Options options)
       period_(std::clamp(options_.timeout / 20, 0.005, 0.05)),
       rank_(recorder_->file().head.rank),
       neighbours_(recorder_),
-      alarm_(*recorder_) {
+      alarm_(*recorder_),
+      ticked_at_(recorder_->clock().now()) {
   for (int rank = 0; rank < static_cast<int>(recorder_->file().head.size); ++rank) hosts_.add({});  // not known yet
-  const SignalsBlocked blocked;
-  thread_ = std::thread([this] { run(); });
-}
-
-Watchdog::~Watchdog() { stop(); }
-
-void Watchdog::stop() noexcept {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard door(door_);
-    stopping_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
 }
 
 void Watchdog::meet(HostNames hosts, const std::map<int, std::string>& here, std::unique_ptr<SideChannel> channel) {
@@ -107,12 +76,15 @@ std::vector<int> Watchdog::unheard() {
   return voice_.unheard();
 }
 
-std::string Watchdog::divergence() {
+double Watchdog::inquire() {
   recorder_->set_alarmed(true);  // so that others tell what they are at
-  std::unique_lock door(door_);
+  const std::lock_guard door(door_);
   inquiring_ = true;
-  const auto enough = std::chrono::duration<double>(voice_.has_others() ? 1.0 : 2 * period_);
-  wake_.wait_for(door, enough, [&] { return stopping_; });
+  return voice_.has_others() ? 1.0 : 2 * period_;
+}
+
+std::string Watchdog::divergence() {
+  const std::lock_guard door(door_);
   inquiring_ = false;
   if (!alarm_.raised()) recorder_->set_alarmed(false);
   const std::vector<RankReport> reports = collect(now_);
@@ -133,18 +105,14 @@ bool Watchdog::may_speak() {
   return true;
 }
 
-// ---- the thread -----------------------------------------------------------------------------------------------------
+// ---- looking --------------------------------------------------------------------------------------------------------
 
-void Watchdog::run() {
-  double before = steady_seconds();
+double Watchdog::tick(double time) {
   Door door(door_);
-  while (!wake_.wait_for(door, std::chrono::duration<double>(period_), [&] { return stopping_; })) {
-    const double time = steady_seconds();
-    now_ += std::min(time - before, silence / 2);
-    before = time;
-    recorder_->beat();
-    if (!end_.found) look(now_, door);
-  }
+  now_ += std::min(time - std::exchange(ticked_at_, time), silence / 2);
+  recorder_->beat();
+  if (!end_.found) look(now_, door);
+  return time + period_;
 }
 
 void Watchdog::look(double now, Door& door) {

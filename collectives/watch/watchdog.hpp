@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -9,7 +8,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <ronda/collectives/host_names.hpp>
@@ -23,12 +21,12 @@
 
 namespace ronda {
 
-/// Sees to it that no rank waits for ever. A thread that never calls MPI looks at this rank's record a few times a
-/// second. Where the rank has waited for others longer than the timeout and nothing has moved, even inside a call of
-/// MPI, it raises the *alarm*: it looks at the records of the ranks on its host, and asks those of other hosts by
-/// datagrams, what they are at. A moment later the lowest rank with an alarm, if it hears from most ranks, says which
-/// collective stands still, and why; then all end. Ranks at work that takes long, and that they have declared (see
-/// Phase), are given the time for it.
+/// Sees to it that no rank waits for ever. `tick` looks at this rank's record; a thread that never calls MPI calls it a
+/// few times a second (WatchdogThread). Where the rank has waited for others longer than the timeout and nothing has
+/// moved, even inside a call of MPI, it raises the *alarm*: it looks at the records of the ranks on its host, and asks
+/// those of other hosts by datagrams, what they are at. A moment later the lowest rank with an alarm, if it hears from
+/// most ranks, says which collective stands still, and why; then all end. Ranks at work that takes long, and that they
+/// have declared (see Phase), are given the time for it.
 ///
 /// Between hosts one rank of each, its voice, tells what all ranks there are at, and passes on to them what it hears:
 /// the lowest that has an alarm, or where none has, the lowest that lives.
@@ -47,13 +45,15 @@ class Watchdog {
     std::function<void(const Stall&)> on_stall;
     int started_here = 0;  ///< number of ranks that the parent process, a launcher, starts on this host; 0: unknown
   };
-  /// Starts to watch. `recorder` is this rank's.
+  /// Watches from now on. `recorder` is this rank's; its clock has the time.
   Watchdog(std::shared_ptr<Recorder> recorder, Options options);
   Watchdog(const Watchdog&) = delete;
-  ~Watchdog();
-  /// Watches no longer.
-  void stop() noexcept;
 
+  /// Does what is due at `time`, without waiting. Returns the time of the next call. One thread at a time.
+  double tick(double time);
+  /// Seconds between two calls of `tick`.
+  [[nodiscard]] double period() const noexcept { return period_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return recorder_->clock(); }
   [[nodiscard]] double timeout() const noexcept { return options_.timeout; }
 
   /// MPI has told who is where: names of hosts by rank, the ranks on this one and where their records are, and a way to
@@ -73,8 +73,9 @@ class Watchdog {
   /// Ranks of other hosts from which the watchdog has not heard yet; asked some time after they met.
   [[nodiscard]] std::vector<int> unheard();
 
-  /// Where the ranks' records differ, in words; empty where they do not. Asks those of other hosts, which takes a
-  /// second.
+  /// Asks all other ranks for their records, until `divergence` is called. Returns the seconds that answers take.
+  [[nodiscard]] double inquire();
+  /// The first difference between the ranks' records that are known by now; empty if there is none.
   [[nodiscard]] std::string divergence();
 
   /// This rank is about to say why all of them end. False where another one has said it.
@@ -86,7 +87,6 @@ class Watchdog {
 
  private:
   using Door = std::unique_lock<std::mutex>;
-  void run();
   void look(double now, Door& door);
   [[nodiscard]] bool look_at_unseen(double now, Door& door);
   [[nodiscard]] bool look_at_launcher(double now, Door& door);
@@ -124,10 +124,7 @@ class Watchdog {
   const Options options_;
   const double period_;
 
-  // The thread's own, but for `meet`; guarded by `door_`.
-  std::mutex door_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  std::mutex door_;  ///< guards what follows
   bool met_ = false;
   int rank_;
   HostNames hosts_;  ///< by rank
@@ -137,14 +134,14 @@ class Watchdog {
   UnseenFailures unseen_;
   End end_;
   bool inquiring_ = false;
-  double now_ = 0;  ///< seconds in which the thread could look
+  double ticked_at_;  ///< time of the last tick
+  double now_ = 0;    ///< seconds in which this process could look
   double searched_at_ = -1, looked_at_ = -1;
   double counted_at_ = -1, complete_at_ = 0;  ///< last count of the launcher's processes; last complete count
   Lead lead_;
 
   std::atomic<bool> asked_{false};
   std::atomic<const std::string*> verdict_{nullptr};
-  std::thread thread_;  ///< last: it uses all of the above
 };
 
 }  // namespace ronda

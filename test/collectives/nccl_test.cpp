@@ -9,6 +9,7 @@
 #include <ronda/collectives/nccl/clique.hpp>
 #include <ronda/collectives/nccl/nccl_plan.hpp>
 #include <ronda/collectives/watch/record_view.hpp>
+#include <ronda/collectives/watch/watchdog_thread.hpp>
 #include <ronda/core/error.hpp>
 
 #include <atomic>
@@ -581,13 +582,14 @@ class Watched {
       auto& stall = stalls_[static_cast<std::size_t>(rank)];
       dogs_.push_back(std::make_shared<Watchdog>(
           recorder, Watchdog::Options{timeout, true, [&stall](const Stall& told) { stall.set_value(told); }}));
+      threads_.push_back(std::make_unique<WatchdogThread>(dogs_.back()));
       cliques_.push_back(std::make_unique<Alone>(60, dogs_.back(), &ledger));
     }
     meet();
   }
   Watched(const Watched&) = delete;
   ~Watched() {
-    for (const auto& dog : dogs_) dog->stop();
+    threads_.clear();
     cliques_.clear();
     dogs_.clear();
     ledgers_.clear();
@@ -617,6 +619,7 @@ class Watched {
   std::vector<std::promise<Stall>> stalls_;
   std::vector<Ledger> ledgers_;
   std::vector<std::shared_ptr<Watchdog>> dogs_;
+  std::vector<std::unique_ptr<WatchdogThread>> threads_;
   std::vector<std::unique_ptr<Alone>> cliques_;
 };
 

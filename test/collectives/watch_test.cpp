@@ -1,12 +1,15 @@
 // The recorder, what is concluded from records, and watchdogs, with ranks as objects of one process and without MPI.
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/folder.hpp"
+#include "support/test_clock.hpp"
 
 #include <ronda/collectives/watch/diagnosis.hpp>
 #include <ronda/collectives/watch/record_view.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
+#include <ronda/collectives/watch/watchdog_thread.hpp>
 #include <ronda/core/error.hpp>
 
 #include <fcntl.h>
@@ -15,11 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <barrier>
 #include <chrono>
 #include <fstream>
 #include <future>
+#include <map>
+#include <optional>
 #include <thread>
 
 namespace ronda::watch_test {
@@ -433,18 +439,31 @@ TEST_CASE("lists of ranks stay short") {
 
 // Watchdogs -----------------------------------------------------------------------------------------------------------
 
-/// Some ranks, in one process, with a watchdog each.
+/// Some ranks, in one process, with a watchdog each, on a clock that the test moves.
 class Job {
  public:
-  explicit Job(int ranks, double timeout = 0.2) {
+  static constexpr double look = 1.0 / 16;  ///< seconds from one tick to the next
+
+  explicit Job(int ranks, double timeout = 0.2) : stalls_(static_cast<std::size_t>(ranks)) {
     for (int rank = 0; rank < ranks; ++rank) {
-      auto recorder = std::make_shared<Recorder>(folder_.path(), false, rank, ranks);
-      stalls_.push_back(std::make_unique<std::promise<Stall>>());
-      Watchdog::Options options{timeout, true,
-                                [promise = stalls_.back().get()](const Stall& stall) { promise->set_value(stall); }};
+      auto recorder = std::make_shared<Recorder>(folder_.path(), false, rank, ranks, "", clock_);
+      Watchdog::Options options{timeout, true, [&stall = stalls_[static_cast<std::size_t>(rank)]](const Stall& told) {
+                                  REQUIRE_FALSE(stall);
+                                  stall = told;
+                                }};
       ledgers_.push_back({recorder});
       dogs_.push_back(std::make_unique<Watchdog>(recorder, options));
     }
+  }
+  void meet_on_one_host() {
+    HostNames hosts;
+    std::map<int, std::string> records;
+    for (std::size_t rank = 0; rank < dogs_.size(); ++rank) {
+      hosts.add({});
+      records[static_cast<int>(rank)] = recorder(rank).path().string();
+      recorder(rank).met(static_cast<int>(rank), static_cast<int>(dogs_.size()), 42);
+    }
+    for (const auto& dog : dogs_) dog->meet(hosts, records, nullptr);
   }
   /// On hosts of their own, which the ranks of another see by datagrams alone.
   void meet_over_network() {
@@ -471,18 +490,33 @@ class Job {
     ledgers_[rank].begin(bucket(label));
     recorder(rank).stands_still();
   }
+  /// The first `ranks` watchdogs look for so long; the other processes are stopped.
+  void run(double seconds, std::size_t ranks = 1000) {
+    for (const double end = clock_.now() + seconds; clock_.now() < end;) {
+      clock_.advance(look);
+      for (std::size_t rank = 0; rank < std::min(ranks, dogs_.size()); ++rank) dogs_[rank]->tick(clock_.now());
+    }
+  }
+  /// All processes are stopped for so long.
+  void stop(double seconds) { clock_.advance(seconds); }
   [[nodiscard]] Recorder& recorder(std::size_t rank) { return *ledgers_[rank].recorder; }
   [[nodiscard]] Watchdog& dog(std::size_t rank) { return *dogs_[rank]; }
-  [[nodiscard]] Stall stall(std::size_t rank) { return stalls_[rank]->get_future().get(); }
+  [[nodiscard]] bool stalled(std::size_t rank) const { return stalls_[rank].has_value(); }
+  [[nodiscard]] Stall stall(std::size_t rank) const {
+    REQUIRE(stalled(rank));
+    return *stalls_[rank];
+  }
+  [[nodiscard]] bool alarmed(std::size_t rank) { return recorder(rank).file().head.alarmed != 0; }
 
  private:
   Folder folder_;
-  std::vector<std::unique_ptr<std::promise<Stall>>> stalls_;
+  test::TestClock clock_;
+  std::vector<std::optional<Stall>> stalls_;
   std::vector<Ledger> ledgers_;
   std::vector<std::unique_ptr<Watchdog>> dogs_;
 };
 
-void expect_first_speaks(Job& job, const std::string& about) {
+void expect_first_speaks(const Job& job, const std::string& about) {
   const Stall first = job.stall(0);
   CHECK(first.speaks);
   CHECK(has(first.message, about));
@@ -491,12 +525,60 @@ void expect_first_speaks(Job& job, const std::string& about) {
   CHECK_FALSE(job.stall(2).speaks);
 }
 
+TEST_CASE("a stalled collective is reported when the timeout is over, and not before") {
+  Job job(2, 60);
+  job.meet_on_one_host();
+  job.run(Job::look);
+  job.wait_in(0, 5);
+  job.run(60);
+  CHECK_FALSE(job.alarmed(0));
+  job.run(Job::look);
+  CHECK(job.alarmed(0));
+  job.run(1.5 - Job::look);  // others on this host are given that time to report
+  CHECK_FALSE(job.stalled(0));
+  CHECK(job.dog(0).verdict() == nullptr);
+  job.run(Job::look);
+  CHECK(has(job.stall(0).message,
+            "bucket 5 by ring has stood still for 60 s, waiting for rank 1: it is at its own work"));
+  CHECK(job.dog(0).verdict() != nullptr);
+  job.run(10);  // each rank is told once
+  CHECK_FALSE(job.stall(1).speaks);
+}
+
+TEST_CASE("time in which nothing could look does not count as waiting") {
+  Job job(2, 60);
+  job.meet_on_one_host();
+  job.run(Job::look);
+  job.wait_in(0, 5);
+  job.run(59);
+  job.stop(1000);
+  job.run(Job::look);
+  CHECK_FALSE(job.alarmed(0));
+  job.run(0.5);
+  CHECK(job.alarmed(0));
+}
+
+TEST_CASE("a process counts as stopped when it has given no beat for a second and a half, and not before") {
+  const double timeout = 2, until_told = timeout + Job::look + 1.5;
+  for (const bool late : {false, true}) {
+    Job job(2, timeout);
+    job.meet_on_one_host();
+    job.run(Job::look);
+    job.wait_in(0, 5);
+    const double beats_for = until_told - 1.5 + (late ? 0 : Job::look);
+    job.run(beats_for);
+    job.run(until_told - beats_for, 1);
+    CHECK(has(job.stall(0).message, late ? "its process is stopped" : "it is at its own work"));
+  }
+}
+
 TEST_CASE("watchdogs on a host: the lowest rank tells whom all wait for, and all hear of it") {
   Job job(3);
   job.wait_in(0, 5);
   job.wait_in(1, 5);
+  job.run(10);
   expect_first_speaks(job, "bucket 5 by ring has stood still for 2 s, waiting for rank 2: it is at its own work");
-  while (job.dog(0).verdict() == nullptr) std::this_thread::yield();  // which it has when it has told of it
+  CHECK(job.dog(0).verdict() != nullptr);
 }
 
 TEST_CASE("watchdogs of different hosts tell each other by datagrams") {
@@ -505,6 +587,7 @@ TEST_CASE("watchdogs of different hosts tell each other by datagrams") {
   job.wait_in(0, 5);
   job.wait_in(1, 5);
   job.recorder(2).set_step(3);
+  job.run(10);
   expect_first_speaks(job, "waiting for rank 2 on host2: it is at its own work");
   CHECK(job.dog(1).unheard().empty());
 }
@@ -512,8 +595,9 @@ TEST_CASE("watchdogs of different hosts tell each other by datagrams") {
 TEST_CASE("what was found while a process was started late is forgotten when the ranks have met") {
   Job job(2, 0.05);
   job.wait_in(0, 5);
+  job.run(10);
   CHECK_FALSE(job.stall(0).message.empty());
-  while (job.dog(0).verdict() == nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(job.dog(0).verdict() != nullptr);
   job.recorder(0).moved();
   job.meet_over_network();
   CHECK(job.dog(0).verdict() == nullptr);
@@ -525,27 +609,26 @@ TEST_CASE("who ends the job has told the ranks of its host when it goes on") {
   Job job(2, 60);
   job.dog(1).end("rank 1: what it has found");
   CHECK(job.recorder(0).told_over());
+  job.run(Job::look);
   const Stall stall = job.stall(1);
   CHECK(stall.speaks);
   CHECK(stall.message == "rank 1: what it has found");
   CHECK_FALSE(job.stall(0).speaks);
 }
 
-TEST_CASE("who hears of a stall may ask the watchdog what it knows") {
+TEST_CASE("who hears of a stall on the watchdog's thread may ask the watchdog what it knows") {
   const Folder folder;
   const auto recorder = std::make_shared<Recorder>(folder.path(), false, 0, 2);
   std::promise<std::vector<int>> asked;
   Watchdog* dog = nullptr;
-  std::promise<void> ready;
-  Watchdog watchdog(recorder, {0.1, true, [&](const Stall&) {
-                                 ready.get_future().wait();
-                                 asked.set_value(dog->unheard());
-                               }});
-  dog = &watchdog;
-  ready.set_value();
+  const auto watchdog = std::make_shared<Watchdog>(
+      recorder, Watchdog::Options{0.1, true, [&](const Stall&) { asked.set_value(dog->unheard()); }});
+  dog = watchdog.get();
   Ledger ledger{recorder};
   ledger.begin(bucket(1));
   recorder->stands_still();
+  WatchdogThread thread(watchdog);
+  CHECK(thread.divergence().empty());
   auto answer = asked.get_future();
   REQUIRE(answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
   CHECK(answer.get().empty());
@@ -562,20 +645,23 @@ TEST_CASE("records of ranks with one number, of two worlds in one job, stay apar
 TEST_CASE("what an earlier job has left in the folder is not this one's") {
   const Folder folder;
   { Recorder(folder.path(), true, 1, 2).set_over(true); }
-  std::atomic<bool> ended = false;
-  const Watchdog early(std::make_shared<Recorder>(folder.path(), false, 0, 2),
-                       {60, true, [&](const Stall&) { ended = true; }});
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  bool ended = false;
+  const test::TestClock clock;
+  Watchdog early(std::make_shared<Recorder>(folder.path(), false, 0, 2, "", clock),
+                 {60, true, [&](const Stall&) { ended = true; }});
+  for (int second = 1; second <= 5; ++second) early.tick(clock.now() + second);
   CHECK_FALSE(ended);
 }
 
 TEST_CASE("nothing is said as long as things move") {
   Job job(2, 0.3);
+  job.meet_on_one_host();
   for (int i = 0; i < 30; ++i) {
     job.recorder(0).stands_still();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    job.run(0.25);
     job.recorder(0).moved();
   }
+  CHECK_FALSE(job.alarmed(0));
   CHECK(job.dog(0).verdict() == nullptr);
   CHECK_FALSE(job.dog(0).asked());
 }
