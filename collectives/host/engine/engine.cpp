@@ -1,5 +1,6 @@
 #include <ronda/collectives/host/engine/backoff.hpp>
 #include <ronda/collectives/host/engine/engine.hpp>
+#include <ronda/collectives/host/engine/engine_thread.hpp>
 #include <ronda/collectives/host/engine/planned_collective.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
@@ -30,7 +31,7 @@ Engine::Engine(std::shared_ptr<Fabric> fabric, std::shared_ptr<Recorder> recorde
 void Engine::settle(Progress progress, bool oversubscribed) {
   oversubscribed_ = oversubscribed;
   threaded_ = progress == Progress::thread;
-  if (threaded_) thread_ = std::thread([this] { run_thread(); });
+  if (threaded_) thread_ = std::make_unique<EngineThread>(*this, oversubscribed);
 }
 
 Engine::~Engine() {
@@ -43,17 +44,11 @@ Engine::~Engine() {
 }
 
 void Engine::stop() noexcept {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard door(door_);
-    stopping_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+  if (thread_ != nullptr) thread_->stop();
 }
 
 void Engine::leave_behind() noexcept {
-  if (thread_.joinable()) thread_.detach();
+  if (thread_ != nullptr) thread_->leave_behind();
 }
 
 void Engine::submit(PlannedCollective& operation) {
@@ -69,7 +64,7 @@ void Engine::submit(PlannedCollective& operation) {
     const std::lock_guard door(door_);
     submitted_.append(operation);
   }
-  wake_.notify_one();
+  thread_->wake();
 }
 
 bool Engine::poll() {
@@ -96,18 +91,6 @@ void Engine::wait_until(FunctionRef<bool()> done) {
   while (!done()) move_or_wait(backoff);
 }
 
-void Engine::run_thread() {
-  Backoff backoff(oversubscribed_, clock_);
-  for (;;) {
-    {
-      std::unique_lock door(door_);
-      wake_.wait(door, [&] { return stopping_ || in_flight_.load() > 0; });
-      if (stopping_) return;
-    }
-    move_or_wait(backoff);
-  }
-}
-
 /// Inlined: a rank that waits does nothing else, and a shorter look finds a message earlier.
 [[gnu::always_inline]] inline bool Engine::move() {
   if (!polling_ && running_.first != nullptr && advance()) return true;
@@ -115,8 +98,10 @@ void Engine::run_thread() {
   return false;
 }
 
+bool Engine::step() { return takes_turns() ? move_in_turn() : move(); }
+
 void Engine::move_or_wait(Backoff& backoff) {
-  if (takes_turns() ? move_in_turn() : move())
+  if (step())
     backoff.reset();
   else
     backoff.pause();
@@ -179,7 +164,6 @@ void Engine::end_run(PlannedCollective& operation) {
   operation.announce();  // from here on its owner may start it again, or destroy it
   if (!threaded_) return;
   in_flight_.fetch_sub(1);
-  in_flight_.notify_all();
   ended_runs_.fetch_add(1);
   ended_runs_.notify_all();
 }
@@ -217,7 +201,6 @@ bool Engine::withdraw(PlannedCollective& operation) noexcept {
     if (removed && threaded_) in_flight_.fetch_sub(1);
     if (removed && recorder_ != nullptr) recorder_->moved();  // nobody waits in it any more
   }
-  in_flight_.notify_all();
   drop(operation);
   operation.give_back(withdrawn_);
   sweep();

@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,11 +18,12 @@
 namespace ronda {
 
 class Backoff;
+class EngineThread;
 class PlannedCollective;
 
-/// Moves the collectives of a world along: the one place that calls the fabric in the step. Either the thread that
-/// waits or polls does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
-/// Engines of several worlds over MPI take turns (Turn).
+/// Moves the collectives of a world along: the one place that calls the fabric in the step. `step` does the work.
+/// Either the thread that waits or polls calls it (*inline*), or a thread of the engine's own (EngineThread). Engines
+/// of several worlds over MPI take turns (Turn).
 ///
 /// Operations are moved in the order in which they were submitted, and none waits inside the fabric: so a wait can be
 /// given up.
@@ -102,6 +102,11 @@ class Engine {
   /// Returns when `done`, which is asked again each time that something may have ended; it may start operations.
   void wait_until(FunctionRef<bool()> done);
 
+  /// Moves what is in flight, without waiting. True if something moved. For the thread that drives this engine.
+  bool step();
+  /// Whether a thread of its own has work.
+  [[nodiscard]] bool has_work() const noexcept { return in_flight_.load() > 0; }
+
  private:
   /// Operations one after the other, linked through themselves, so that none is ever allocated.
   struct Queue {
@@ -111,7 +116,6 @@ class Engine {
     bool remove(PlannedCollective& operation) noexcept;
   };
 
-  void run_thread();
   void take_submitted();
   bool advance();
   [[nodiscard]] bool must_wait(const PlannedCollective& operation) const noexcept;
@@ -154,17 +158,15 @@ class Engine {
   Queue running_;
   std::vector<std::unique_ptr<Algorithm>> withdrawn_;  ///< the fabric uses their memory
 
-  std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
-  std::condition_variable wake_;
+  std::mutex door_;  ///< guards `submitted_`; never held for long
   Queue submitted_;
-  bool stopping_ = false;
 
   std::atomic<std::size_t> in_flight_{0};      ///< where a thread moves them
   std::atomic<std::uint32_t> ended_runs_{0};   ///< wraps around; what waits for a run of the thread's wakes up by it
   std::atomic<bool> stands_in_fabric_{false};  ///< the turn was once waited for in vain
   std::atomic<std::thread::id> owner_{};       ///< where it is claimed
   std::string why_broken_;                     ///< written once, before `broken_`
-  std::thread thread_;                         ///< last: it uses all of the above
+  std::unique_ptr<EngineThread> thread_;       ///< null: inline. Last: it uses all of the above
 };
 
 }  // namespace ronda
