@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/io/storage.hpp>
 
 namespace ronda {
 
@@ -30,18 +31,16 @@ class NoRoomError : public ResourceError {
 /// the link is a folder of the path and lies in a folder that is not writable for all users. A replaced file keeps its
 /// mode if this user owns it; otherwise the new file gets no more permissions than the old one. A new file's mode
 /// follows the umask.
-class AtomicFile {
+class AtomicFile final : public Storage::File {
  public:
   /// Throws InputError if the file cannot be created, or its path has another user's link; NoRoomError.
   explicit AtomicFile(const std::filesystem::path& path);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile() override;
 
   /// Throw ResourceError if the disk refuses, NoRoomError if it is full.
-  void write(std::span<const std::byte> bytes);
+  void write(std::span<const std::byte> bytes) override;
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  void commit();
+  void commit() override;
 
  private:
   void make_part();

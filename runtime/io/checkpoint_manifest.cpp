@@ -9,6 +9,7 @@ using Json = nlohmann::ordered_json;  // in the order in which people read it
 
 constexpr const char* manifest_format = "ronda-checkpoint";
 constexpr const char* part_format = "ronda-checkpoint-part";
+constexpr std::size_t most_bytes_of_part = std::size_t{16} << 20;
 
 /// Numbers alone: matrices are not kept from epoch to epoch.
 Json to_json(const std::vector<MetricValue>& metrics) {
@@ -166,25 +167,25 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
   return m;
 }
 
-CheckpointManifest read_manifest(const std::filesystem::path& path) {
+CheckpointManifest read_manifest(const std::filesystem::path& path, Storage& storage) {
   require_regular(path);
-  return parse_manifest(read_text(path, manifest_limits.bytes), path);
+  return parse_manifest(storage.read(path, manifest_limits.bytes), path);
 }
 
-void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest) {
-  write_text(path, manifest_text(manifest));
+void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest, Storage& storage) {
+  write_text(path, manifest_text(manifest), storage);
 }
 
-CheckpointPart read_part(const std::filesystem::path& path) {
-  const nlohmann::json json = parse_sealed(read_text(path), path);
+CheckpointPart read_part(const std::filesystem::path& path, Storage& storage) {
+  const nlohmann::json json = parse_sealed(storage.read(path, most_bytes_of_part), path);
   const JsonObject object(json, path);
   check_format(object, part_format);
   return part_from(object.object("part"));
 }
 
-void write_part(const std::filesystem::path& path, const CheckpointPart& part) {
-  write_text(path,
-             sealed({{"format", part_format}, {"version", CheckpointManifest::version}, {"part", to_json(part)}}));
+void write_part(const std::filesystem::path& path, const CheckpointPart& part, Storage& storage) {
+  write_text(path, sealed({{"format", part_format}, {"version", CheckpointManifest::version}, {"part", to_json(part)}}),
+             storage);
 }
 
 std::string manifest_summary(const CheckpointManifest& manifest, const std::filesystem::path& folder) {

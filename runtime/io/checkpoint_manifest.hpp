@@ -8,6 +8,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
+#include <ronda/runtime/io/file_sum.hpp>
+#include <ronda/runtime/io/storage.hpp>
 
 namespace ronda {
 
@@ -61,17 +63,18 @@ class ManifestVersionError : public InputError {
 };
 
 /// Throws InputError if the file is missing, damaged or not a manifest; ManifestVersionError.
-[[nodiscard]] CheckpointManifest read_manifest(const std::filesystem::path& path);
+[[nodiscard]] CheckpointManifest read_manifest(const std::filesystem::path& path, Storage& storage = file_system());
 /// Parses the result of `manifest_text`; `path` is for error messages. Throws the same errors.
 [[nodiscard]] CheckpointManifest parse_manifest(const std::string& text, const std::filesystem::path& path);
 [[nodiscard]] std::string manifest_text(const CheckpointManifest& manifest);
 /// Writes the complete file or nothing. Throws InputError if it cannot be created, ResourceError if it cannot be
 /// written.
-void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest);
+void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest,
+                    Storage& storage = file_system());
 
 /// The same for the description of a part, which each rank stores next to its part until the manifest is written.
-[[nodiscard]] CheckpointPart read_part(const std::filesystem::path& path);
-void write_part(const std::filesystem::path& path, const CheckpointPart& part);
+[[nodiscard]] CheckpointPart read_part(const std::filesystem::path& path, Storage& storage = file_system());
+void write_part(const std::filesystem::path& path, const CheckpointPart& part, Storage& storage = file_system());
 
 /// A summary for users and scripts: the manifest without its plan, as JSON, with the path of the checkpoint.
 [[nodiscard]] std::string manifest_summary(const CheckpointManifest& manifest, const std::filesystem::path& folder);

@@ -1,6 +1,7 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/detail/json.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 
@@ -205,7 +206,7 @@ InputError not_utf8(const std::string& what) {
 }  // namespace
 
 FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                          const std::map<std::string, std::string>& metadata) {
+                          const std::map<std::string, std::string>& metadata, Storage& storage) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   for (const auto& [key, text] : metadata)
@@ -231,13 +232,13 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the data is aligned
   const std::uint64_t length = text.size();
 
-  AtomicFile file(path);
+  const auto file = storage.create(path);
   StreamHash hash;
   std::uint64_t bytes = 0;
   const auto write = [&](std::span<const std::byte> piece) {
     hash.add(piece);
     bytes += piece.size();
-    file.write(piece);
+    file->write(piece);
   };
   write(std::as_bytes(std::span(&length, 1)));
   write(std::as_bytes(std::span(text)));
@@ -247,7 +248,7 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
     write(std::as_bytes(std::span(tensor.bytes)));
     write(std::as_bytes(std::span(tensor.doubles)));
   }
-  file.commit();
+  file->commit();
   return {bytes, hash.text()};
 }
 

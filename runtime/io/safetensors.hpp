@@ -10,6 +10,9 @@
 #include <ronda/core/dtype.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
+#include <ronda/core/shape.hpp>
+#include <ronda/runtime/io/file_sum.hpp>
+#include <ronda/runtime/io/storage.hpp>
 
 namespace ronda {
 
@@ -80,6 +83,6 @@ class SafetensorsFile {
 /// Writes the complete file or nothing. Returns size and hash of the bytes written. Throws InputError if the file
 /// cannot be created, ResourceError if it cannot be written.
 FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                          const std::map<std::string, std::string>& metadata = {});
+                          const std::map<std::string, std::string>& metadata = {}, Storage& storage = file_system());
 
 }  // namespace ronda

@@ -43,10 +43,10 @@ std::string read_text(const std::filesystem::path& path, std::size_t most) {
   return text;
 }
 
-void write_text(const std::filesystem::path& path, std::string_view text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
+void write_text(const std::filesystem::path& path, std::string_view text, Storage& storage) {
+  const auto file = storage.create(path);
+  file->write(std::as_bytes(std::span(text)));
+  file->commit();
 }
 
 FileSum sum_of(const std::filesystem::path& path) {

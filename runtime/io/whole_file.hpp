@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/runtime/io/storage.hpp>
+
 namespace ronda {
 
 /// Whether `path` exists. Throws InputError if that cannot be determined, as in a folder without search permission.
@@ -18,7 +20,7 @@ void require_regular(const std::filesystem::path& path);
 
 /// Writes a file with the content `text`, complete or not at all. Throws InputError if it cannot be created,
 /// ResourceError if it cannot be written.
-void write_text(const std::filesystem::path& path, std::string_view text);
+void write_text(const std::filesystem::path& path, std::string_view text, Storage& storage = file_system());
 
 /// The size of a file, and the XXH3 hash of its bytes (`xxhsum -H3`), 16 hexadecimal digits.
 struct FileSum {
