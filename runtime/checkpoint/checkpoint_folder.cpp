@@ -1,15 +1,8 @@
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <cstring>
 #include <string_view>
 #include <system_error>
 
@@ -29,18 +22,15 @@ std::optional<std::uint64_t> step_of(const std::string& name) {
   return whole ? std::optional(step) : std::nullopt;
 }
 
-ResourceError cannot(const std::string& what, const fs::path& path, int error) {
-  return ResourceError("cannot " + what + " " + path.string() + ": " + std::strerror(error));
-}
-
-void rename_path(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) throw cannot("rename " + from.string() + " to", to, errno);
+void rename_path(const fs::path& from, const fs::path& to, Storage& storage) {
+  if (const std::error_code error = storage.rename(from, to))
+    throw ResourceError("cannot rename " + from.string() + " to " + to.string() + ": " + error.message());
 }
 
 /// Whether Ronda has written this, in any version. Another folder of such a name is the user's.
-bool is_ours(const fs::path& checkpoint) {
+bool is_ours(const fs::path& checkpoint, Storage& storage) {
   try {
-    static_cast<void>(read_manifest(manifest_of(checkpoint)));
+    static_cast<void>(read_manifest(manifest_of(checkpoint), storage));
     return true;
   } catch (const ManifestVersionError&) {
     return true;
@@ -50,19 +40,18 @@ bool is_ours(const fs::path& checkpoint) {
 }
 
 /// Out of the list, under a name that no run looks for, which is returned.
-fs::path set_aside(const fs::path& checkpoint) {
+fs::path set_aside(const fs::path& checkpoint, Storage& storage) {
   fs::path name = checkpoint.string() + ".aside";
   for (int i = 2; fs::exists(fs::symlink_status(name)); ++i) name = checkpoint.string() + ".aside" + std::to_string(i);
-  rename_path(checkpoint, name);
+  rename_path(checkpoint, name, storage);
   return name;
 }
 
 /// Gone from sight at once, then from the disk.
-void remove_checkpoint(const fs::path& checkpoint) {
+void remove_checkpoint(const fs::path& checkpoint, Storage& storage) {
   const fs::path hidden = checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".removed");
-  std::error_code ignored;
-  fs::remove_all(hidden, ignored);
-  if (::rename(checkpoint.c_str(), hidden.c_str()) == 0) fs::remove_all(hidden, ignored);
+  static_cast<void>(storage.remove(hidden));
+  if (!storage.rename(checkpoint, hidden)) static_cast<void>(storage.remove(hidden));
 }
 
 void check_part(const CheckpointPart& part, const fs::path& checkpoint) {
@@ -80,9 +69,9 @@ void check_part(const CheckpointPart& part, const fs::path& checkpoint) {
   if (found != part.sum) throw damaged(std::to_string(found.bytes) + " with " + found.hash);
 }
 
-bool is_audited(const CheckpointPlace& place) {
+bool is_audited(const CheckpointPlace& place, Storage& storage) {
   try {
-    return read_manifest(manifest_of(place.path)).audited;
+    return read_manifest(manifest_of(place.path), storage).audited;
   } catch (const InputError&) {
     return false;
   }
@@ -96,19 +85,19 @@ fs::path checkpoint_path(const fs::path& directory, std::uint64_t step) {
   return directory / (std::string(prefix) + std::to_string(step));
 }
 
-std::vector<CheckpointPlace> list_checkpoints(const fs::path& directory) {
+std::vector<CheckpointPlace> list_checkpoints(const fs::path& directory, Storage& storage) {
   std::vector<CheckpointPlace> places;
   std::error_code error;
   if (!is_there(directory)) return places;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
-    if (const auto step = step_of(entry->path().filename().string())) places.push_back({*step, entry->path()});
+  for (const fs::path& path : storage.list(directory, error))
+    if (const auto step = step_of(path.filename().string())) places.push_back({*step, path});
   if (error) throw InputError("cannot read the folder " + directory.string() + ": " + error.message());
   std::ranges::sort(places, {}, &CheckpointPlace::step);
   return places;
 }
 
-CheckpointManifest verify_checkpoint(const fs::path& checkpoint) {
-  CheckpointManifest manifest = read_manifest(manifest_of(checkpoint));
+CheckpointManifest verify_checkpoint(const fs::path& checkpoint, Storage& storage) {
+  CheckpointManifest manifest = read_manifest(manifest_of(checkpoint), storage);
   // A copy may have another name; one that is named as a checkpoint has to be that one.
   if (const auto named = step_of(checkpoint.filename().string()); named && *named != manifest.step)
     throw InputError(checkpoint.string() + " holds step " + std::to_string(manifest.step));
@@ -120,11 +109,12 @@ CheckpointManifest verify_checkpoint(const fs::path& checkpoint) {
 }
 
 std::optional<CheckpointPlace> newest_whole(
-    const fs::path& directory, const std::function<void(const CheckpointPlace&, const Error&)>& passed_over) {
-  auto places = list_checkpoints(directory);
+    const fs::path& directory, const std::function<void(const CheckpointPlace&, const Error&)>& passed_over,
+    Storage& storage) {
+  auto places = list_checkpoints(directory, storage);
   for (; !places.empty(); places.pop_back()) {
     try {
-      verify_checkpoint(places.back().path);
+      verify_checkpoint(places.back().path, storage);
       return places.back();
     } catch (const ManifestVersionError&) {
       throw;
@@ -145,72 +135,74 @@ double reading_limit(const fs::path& folder) {
   return patience + bytes / bytes_a_second;
 }
 
-void publish_checkpoint(const fs::path& partial, std::uint64_t step) {
+void publish_checkpoint(const fs::path& partial, std::uint64_t step, Storage& storage) {
   const fs::path directory = partial.parent_path(), place = checkpoint_path(directory, step);
-  synchronise_folder(partial);
-  if (fs::exists(fs::symlink_status(place)) && !is_ours(place)) set_aside(place);
+  storage.synchronise(partial);
+  if (fs::exists(fs::symlink_status(place)) && !is_ours(place, storage)) set_aside(place, storage);
   if (fs::exists(fs::symlink_status(place))) {
     // A damaged one, or one of a training that went on from before it: the two change places at once.
-    if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
-      std::error_code ignored;
-      fs::remove_all(partial, ignored);
-      return synchronise_folder(directory);
+    if (!storage.exchange(partial, place)) {
+      static_cast<void>(storage.remove(partial));
+      return storage.synchronise(directory);
     }
-    remove_checkpoint(place);  // a file system that cannot
+    remove_checkpoint(place, storage);  // a file system that cannot
   }
-  rename_path(partial, place);
-  synchronise_folder(directory);
+  rename_path(partial, place, storage);
+  storage.synchronise(directory);
 }
 
-void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep) {
+void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep, Storage& storage) {
   std::vector<CheckpointPlace> places;
   try {
-    places = list_checkpoints(directory);
+    places = list_checkpoints(directory, storage);
   } catch (const InputError&) {  // then they stay: too many are better than none
   }
-  std::erase_if(places, [&](const CheckpointPlace& place) { return place.step > step || !is_ours(place.path); });
-  const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
+  std::erase_if(places,
+                [&](const CheckpointPlace& place) { return place.step > step || !is_ours(place.path, storage); });
+  const auto newest_audited = std::find_if(places.rbegin(), places.rend(),
+                                           [&](const CheckpointPlace& place) { return is_audited(place, storage); });
   for (std::size_t i = 0; i + keep < places.size(); ++i)
-    if (newest_audited == places.rend() || newest_audited->step != places[i].step) remove_checkpoint(places[i].path);
+    if (newest_audited == places.rend() || newest_audited->step != places[i].step)
+      remove_checkpoint(places[i].path, storage);
 }
 
-std::optional<fs::path> remove_oldest(const fs::path& directory) {
-  const auto newest = newest_whole(directory, [](const CheckpointPlace&, const Error&) {});
+std::optional<fs::path> remove_oldest(const fs::path& directory, Storage& storage) {
+  const auto newest = newest_whole(
+      directory, [](const CheckpointPlace&, const Error&) {}, storage);
   if (!newest) return std::nullopt;
-  const auto places = list_checkpoints(directory);
-  const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
+  const auto places = list_checkpoints(directory, storage);
+  const auto newest_audited = std::find_if(places.rbegin(), places.rend(),
+                                           [&](const CheckpointPlace& place) { return is_audited(place, storage); });
   for (const CheckpointPlace& place : places) {
-    if (!is_ours(place.path) || place.step == newest->step ||
+    if (!is_ours(place.path, storage) || place.step == newest->step ||
         (newest_audited != places.rend() && newest_audited->step == place.step))
       continue;
-    remove_checkpoint(place.path);
+    remove_checkpoint(place.path, storage);
     return place.path;
   }
   return std::nullopt;
 }
 
-void remove_leftovers(const fs::path& directory) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+void remove_leftovers(const fs::path& directory, Storage& storage) {
+  std::error_code ignored;
+  for (const fs::path& path : storage.list(directory, ignored)) {
+    const std::string name = path.filename().string();
     const bool of_checkpoint =
         name.starts_with("." + std::string(prefix)) && (name.ends_with(".partial") || name.ends_with(".removed"));
-    if (of_checkpoint || name.starts_with(".token-")) found.push_back(entry->path());
+    if (of_checkpoint || name.starts_with(".token-")) static_cast<void>(storage.remove(path));
   }
-  for (const auto& path : found) fs::remove_all(path, error);
 }
 
-std::vector<fs::path> set_aside_after(const fs::path& directory, std::uint64_t step) {
+std::vector<fs::path> set_aside_after(const fs::path& directory, std::uint64_t step, Storage& storage) {
   std::vector<fs::path> aside;
-  for (const auto& place : list_checkpoints(directory))
-    if (place.step > step) aside.push_back(set_aside(place.path));
+  for (const auto& place : list_checkpoints(directory, storage))
+    if (place.step > step) aside.push_back(set_aside(place.path, storage));
   return aside;
 }
 
-std::vector<fs::path> set_all_aside(const fs::path& directory) {
+std::vector<fs::path> set_all_aside(const fs::path& directory, Storage& storage) {
   std::vector<fs::path> aside;
-  for (const auto& place : list_checkpoints(directory)) aside.push_back(set_aside(place.path));
+  for (const auto& place : list_checkpoints(directory, storage)) aside.push_back(set_aside(place.path, storage));
   return aside;
 }
 

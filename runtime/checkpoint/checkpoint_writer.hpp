@@ -13,8 +13,9 @@
 
 namespace ronda {
 
-/// Writes one rank's parts of checkpoints on a separate thread, and on rank 0 publishes the parts of all ranks. Does
-/// not communicate: its caller agrees with the other ranks. Call all functions from one thread.
+/// Writes one rank's parts of checkpoints beside the training, and on rank 0 publishes the parts of all ranks. Does not
+/// communicate: its caller agrees with the other ranks. Call all functions from one thread. The work is done by
+/// `work().step()`, called by a BackgroundThread; destroy that first.
 class CheckpointWriter {
  public:
   /// State of an operation; if `failed`, `failure()` has the reason.
@@ -25,8 +26,12 @@ class CheckpointWriter {
   /// @param token      of this run, the same on all ranks: two runs never write to one folder
   /// @param lock       rank 0's lock of the directory, which may be removed and made anew; null: no lock. Outlives this
   ///                   object
+  /// @param storage    outlives this object
   CheckpointWriter(std::filesystem::path directory, std::size_t keep, std::string token, int rank, Faults faults,
-                   FolderLock* lock = nullptr);
+                   FolderLock* lock = nullptr, Storage& storage = file_system());
+
+  /// What is submitted by the functions below, and not done yet.
+  [[nodiscard]] Background& work() noexcept { return work_; }
 
   /// Writes the contents of `snapshot`, which must not change until part() is no longer `running`.
   void write_part(const Snapshot& snapshot, std::uint64_t step);
@@ -70,6 +75,7 @@ class CheckpointWriter {
   [[nodiscard]] std::filesystem::path partial(std::uint64_t step) const;
   void write(const Snapshot& snapshot, std::uint64_t step);
   void complete(CheckpointManifest& manifest);
+  void remove_record(const std::filesystem::path& record);
   void write_with_room(const CheckpointManifest& manifest);
   [[nodiscard]] bool remove_one();
 
@@ -77,12 +83,13 @@ class CheckpointWriter {
   std::size_t keep_;  ///< set before an outcome
   std::string token_;
   int rank_;
-  Faults faults_;  ///< faults of the thread
+  Faults faults_;
   FolderLock* lock_;
+  Storage& storage_;
   Work part_, publication_;
   std::vector<std::filesystem::path> set_aside_;  ///< set before the outcome of a publication
   std::vector<std::filesystem::path> removed_;    ///< set before the outcome of a publication or of make_room
-  Background thread_;                             ///< last: it uses all of the above
+  Background work_;
 };
 
 }  // namespace ronda

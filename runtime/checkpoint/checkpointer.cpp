@@ -36,10 +36,10 @@ class Stopwatch {
 };
 
 /// A disk that is full takes empty files.
-void write_on_trial(const fs::path& path) {
+void write_on_trial(const fs::path& path, Storage& storage) {
   try {
-    write_text(path, std::string(1 << 14, '-'));
-    fs::remove(path);
+    write_text(path, std::string(1 << 14, '-'), storage);
+    static_cast<void>(storage.remove(path));
   } catch (const Error& error) {
     throw InputError(std::string("checkpoints cannot be written: ") + error.what() +
                      "; make room, or give another .checkpoint_dir");
@@ -58,15 +58,18 @@ CheckpointInterval parse_checkpoint_interval(std::string_view text) {
                    "' is neither");
 }
 
-Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink)
+Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink,
+                           Storage& storage)
     : communicator_(std::move(communicator)),
       options_(std::move(options)),
       sink_(sink),
+      storage_(storage),
       last_save_(communicator_.clock().now()) {
   const std::string token = communicator_.broadcast_text(random_token());
   check_directory();
   writer_ = std::make_unique<CheckpointWriter>(options_.directory, options_.keep, token, communicator_.rank(),
-                                               std::move(faults), lock_ ? &*lock_ : nullptr);
+                                               std::move(faults), lock_ ? &*lock_ : nullptr, storage_);
+  if (options_.thread) thread_ = std::make_unique<BackgroundThread>(writer_->work());
 }
 
 /// Rank 0 leaves a file with words that only this run knows; the others have to find them.
@@ -77,16 +80,16 @@ void Checkpointer::check_directory() {
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
     const Phase phase(communicator_, Activity::writing, FolderLock::longest);
-    std::error_code error;
-    fs::create_directories(directory, error);
+    const std::error_code error = storage_.make_folder(directory);
     if (error || !fs::is_directory(directory))
       throw InputError("cannot create the folder of checkpoints " + directory.string() + ": " +
                        (error ? error.message() : "there is something else of that name"));
     lock_.emplace(
-        directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); }, communicator_.clock());
-    remove_leftovers(directory);
-    write_on_trial(token);
-    write_text(token, words);
+        directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); }, communicator_.clock(),
+        storage_);
+    remove_leftovers(directory, storage_);
+    write_on_trial(token, storage_);
+    write_text(token, words, storage_);
   });
   agree(communicator_, [&] {
     std::ifstream file(token);
@@ -94,10 +97,9 @@ void Checkpointer::check_directory() {
     if (found != words)
       throw InputError("the folder of checkpoints " + directory.string() +
                        " is not the one that rank 0 sees: give .checkpoint_dir a place that all hosts share");
-    write_on_trial(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())));
+    write_on_trial(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())), storage_);
   });
-  std::error_code ignored;
-  if (communicator_.rank() == 0) fs::remove(token, ignored);
+  if (communicator_.rank() == 0) static_cast<void>(storage_.remove(token));
 }
 
 void Checkpointer::bind(std::span<const State> states, const ComputeDevice& device) {
@@ -254,6 +256,7 @@ bool Checkpointer::finish() {
 /// Asks again and again rather than wait once: a slow disk must not look like a rank that has gone.
 void Checkpointer::wait_for_all(const std::function<bool()>& done) {
   for (std::int32_t all = 0; all == 0;) {
+    if (thread_ == nullptr) step();
     all = done() ? 1 : 0;
     if (all == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     communicator_.allreduce(Tensor(std::span(&all, 1)), ReduceOp::minimum);

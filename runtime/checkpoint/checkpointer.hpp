@@ -29,6 +29,8 @@ struct CheckpointOptions {
   /// A save starts exactly at the step when it is due; the training waits for an earlier save that still runs. For
   /// trainings whose results depend on which steps are saved.
   bool on_time = false;
+  /// A thread writes the saves; otherwise whoever calls Checkpointer::step does.
+  bool thread = true;
 };
 
 /// Saves a training while it runs. All ranks hold one and use it at the same steps:
@@ -53,8 +55,10 @@ class Checkpointer {
   /// Makes the directory, locks it for this run (FolderLock), and checks with a token that all ranks see the same
   /// directory and can write to it. Removes partly written checkpoints of earlier runs. Collective; throws InputError,
   /// agreed.
-  /// @param sink  rank 0's; outlives this object
-  Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink);
+  /// @param sink     rank 0's; outlives this object
+  /// @param storage  outlives this object
+  Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink,
+               Storage& storage = file_system());
 
   /// Sets the states to save and the device that changes them. The tensors must outlive this object. Collective; call
   /// it once, before the first save.
@@ -73,6 +77,9 @@ class Checkpointer {
   void save_last(CheckpointManifest manifest);
   /// Waits until all saves are on disk or have failed. Collective. Returns true if the last save succeeded.
   bool finish();
+  /// Writes the next piece of a running save, without CheckpointOptions::thread. False if there is none. Not
+  /// collective.
+  bool step() { return writer_->work().step(); }
   /// Unlocks the directory for other runs. Call it after the last `finish`; nothing can be saved afterwards. Not
   /// collective.
   void release() noexcept { lock_.reset(); }
@@ -99,6 +106,7 @@ class Checkpointer {
   Communicator communicator_;
   CheckpointOptions options_;
   EventSink& sink_;
+  Storage& storage_;
   std::optional<FolderLock> lock_;  ///< rank 0's
   std::optional<Snapshot> snapshot_;
   std::vector<State> counters_;
@@ -115,6 +123,7 @@ class Checkpointer {
   double exposed_seconds_ = 0, slowest_seconds_ = 0;
   std::uint64_t written_ = 0;
   std::unique_ptr<CheckpointWriter> writer_;  ///< declared after the members that it reads
+  std::unique_ptr<BackgroundThread> thread_;  ///< null without CheckpointOptions::thread
 };
 
 }  // namespace ronda

@@ -30,8 +30,8 @@ InputError is_others(const std::filesystem::path& folder, const std::string& hol
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
-                       const std::function<void(const std::string&)>& tell, const Clock& clock)
-    : folder_(folder), lock_(std::in_place, folder / ".lock") {
+                       const std::function<void(const std::string&)>& tell, const Clock& clock, Storage& storage)
+    : folder_(folder), storage_(storage), lock_(storage.open_lock(folder / ".lock")) {
   constexpr double on_this_host = 10;
   const double begin = clock.now();
   for (bool told = false;; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
@@ -50,11 +50,10 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double
 }
 
 void FolderLock::renew() {
-  if (lock_ && lock_->in_place()) return;
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) throw InputError("cannot create the folder " + folder_.string() + ": " + error.message());
-  lock_.emplace(folder_ / ".lock");
+  if (lock_ != nullptr && lock_->in_place()) return;
+  if (const std::error_code error = storage_.make_folder(folder_))
+    throw InputError("cannot create the folder " + folder_.string() + ": " + error.message());
+  lock_ = storage_.open_lock(folder_ / ".lock");
   if (lock_->take(this_run()) != FileLock::Outcome::busy) return;
   const std::string holder = lock_->holder();
   lock_.reset();

@@ -7,6 +7,7 @@
 
 #include <ronda/core/clock.hpp>
 #include <ronda/runtime/io/file_lock.hpp>
+#include <ronda/runtime/io/storage.hpp>
 
 namespace ronda {
 
@@ -18,7 +19,8 @@ class FolderLock {
   /// seconds for one on this host, a hundred for one on another; or `patience` seconds. Calls `tell` to report the
   /// wait. Throws InputError, with the holder's host, process and job, if the folder is still locked then.
   FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
-             const std::function<void(const std::string&)>& tell, const Clock& clock = steady_clock());
+             const std::function<void(const std::string&)>& tell, const Clock& clock = steady_clock(),
+             Storage& storage = file_system());
 
   /// Locks the folder again if it was removed and made anew. Throws InputError if another run holds the lock now, or it
   /// cannot be made; the next call tries again.
@@ -29,7 +31,8 @@ class FolderLock {
 
  private:
   std::filesystem::path folder_;
-  std::optional<FileLock> lock_;  ///< nullopt: another run has locked it since
+  Storage& storage_;
+  std::unique_ptr<FileLock> lock_;  ///< null: another run has locked it since
 };
 
 }  // namespace ronda

@@ -6,9 +6,6 @@
 #include <ronda/runtime/checkpoint/checkpoint_writer.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 
-#include <chrono>
-#include <thread>
-
 namespace ronda::test {
 
 /// Three states, 20 numbers, that are all `value`.
@@ -37,14 +34,23 @@ inline CheckpointManifest sample_manifest(std::uint64_t step, int ranks = 1) {
   return manifest;
 }
 
-/// A checkpoint of one rank, by the writer itself.
-inline void write_sample(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep = 10) {
+/// Writes a checkpoint of one rank, by the writer itself. False if it failed.
+inline bool write_sample(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep = 10,
+                         Storage& storage = file_system()) {
   SampleStates sample(static_cast<float>(step));
   Snapshot snapshot(sample.states());
   snapshot.take();
-  CheckpointWriter writer(directory, keep, "token", 0, {});
+  CheckpointWriter writer(directory, keep, "token", 0, {}, nullptr, storage);
   writer.write_part(snapshot, step);
+  writer.work().step();
+  if (writer.part() != CheckpointWriter::Outcome::done) {
+    writer.discard(step);
+    writer.work().step();
+    return false;
+  }
   writer.publish(sample_manifest(step));
+  writer.work().step();
+  return writer.publication() == CheckpointWriter::Outcome::done;
 }
 
 }  // namespace ronda::test
