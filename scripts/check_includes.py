@@ -74,7 +74,8 @@ PRIVATE = {
     "apps/allreduce_bench": ["collectives/host/algorithms/", "collectives/tuning/"],  # measures each algorithm by itself
     "apps/doctor": ["collectives/fabric/mpi/mpi.hpp"],
     "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
-    "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second interface to the same ranks
+    # A second interface to the same ranks, whose cycle is a coroutine too.
+    "coordinator": ["collectives/group/group.hpp", "collectives/host/task.hpp", "collectives/watch/"],
     # How what travels is compressed, and what rounding loses is kept.
     "runtime/strategy/parameter_server/pushed_pieces.hpp": ["collectives/host/algorithms/error_feedback.hpp"],
     "runtime/strategy/exchange/node_reduce.cpp": ["collectives/host/node/touch_pages.hpp"],

@@ -112,7 +112,11 @@ struct Task::promise_type {
   };
   HandOver final_suspend() noexcept { return {}; }
 
-  static void* operator new(std::size_t bytes, FrameOwner& owner) { return owner.frame().take(bytes); }
+  /// @param owner  the object whose member function this is; then the function's arguments
+  template <class... Arguments>
+  static void* operator new(std::size_t bytes, FrameOwner& owner, const Arguments&...) {
+    return owner.frame().take(bytes);
+  }
   static void operator delete(void* /*frame*/, std::size_t /*bytes*/) noexcept {}  // the owner keeps it
 
   promise_type* root = this;                       ///< of the task that the engine runs

@@ -1,7 +1,6 @@
 #include <ronda/collectives/group/group.hpp>
 #include <ronda/coordinator/detail/communicator_link.hpp>
 #include <ronda/coordinator/detail/descriptor.hpp>
-#include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 
 #include <sched.h>
@@ -17,26 +16,6 @@ namespace {
 
 Tensor view(const Buffer& buffer, DType dtype, std::size_t bytes) {
   return {{Shape{static_cast<std::int64_t>(bytes / size_of(dtype))}, dtype, {}}, buffer.data()};
-}
-
-/// Waits without taking the core from those who compute: the others may come much later, when they have something to
-/// submit. Who has nothing to wait for sleeps at once.
-void wait_gently(const Event& event, bool eager) {
-  constexpr int looks = 1000;
-  constexpr double yielding = 100e-6, sleeping = 1;
-  for (int look = 0; eager && look < looks; ++look)
-    if (event.ready()) return;
-  const double start = steady_seconds();
-  for (;;) {
-    if (event.ready()) return;
-    const double waited = steady_seconds() - start;
-    if (waited > sleeping) break;
-    if (eager && waited < yielding)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  event.wait();  // they are late: the communicator knows how late they may be
 }
 
 }  // namespace
@@ -65,18 +44,81 @@ std::string CommunicatorLink::name_of_rank(int rank) const {
   return communicator_.group().members().name_of_rank(static_cast<std::size_t>(rank));
 }
 
-void CommunicatorLink::intersect(std::span<std::uint64_t> words, bool eager) {
+// ---- an operation in flight -----------------------------------------------------------------------------------------
+
+void CommunicatorLink::Operation::begin(const Event& event) noexcept {
+  event_ = event;
+  error_ = nullptr;
+  gentle_by_ = nullptr;
+  to_ = {};
+}
+
+void CommunicatorLink::Operation::begin(const Event& event, const Buffer& result, std::span<std::byte> to) noexcept {
+  begin(event);
+  result_ = result.data();
+  to_ = to;
+}
+
+void CommunicatorLink::Operation::wait_gently(bool eager, const Clock& clock) noexcept {
+  gentle_by_ = &clock;
+  eager_ = eager;
+}
+
+bool CommunicatorLink::Operation::arrived() noexcept {
+  try {
+    return event_.ready();
+  } catch (...) {
+    error_ = std::current_exception();
+    return true;
+  }
+}
+
+void CommunicatorLink::Operation::finish() {
+  if (error_) std::rethrow_exception(error_);
+  if (!to_.empty()) std::memcpy(to_.data(), result_, to_.size());
+}
+
+void CommunicatorLink::Operation::wait() noexcept {
+  if (gentle_by_ != nullptr && arrives_gently()) return;
+  try {
+    event_.wait();  // the communicator knows how late the others may be
+  } catch (...) {   // `arrived` finds the same error
+  }
+}
+
+/// False if the others are late.
+bool CommunicatorLink::Operation::arrives_gently() noexcept {
+  constexpr int looks = 1000;
+  constexpr double yielding = 100e-6, sleeping = 1;
+  for (int look = 0; eager_ && look < looks; ++look)
+    if (arrived()) return true;
+  const double start = gentle_by_->now();
+  for (;;) {
+    if (arrived()) return true;
+    const double waited = gentle_by_->now() - start;
+    if (waited > sleeping) return false;
+    if (eager_ && waited < yielding)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+// ---- what all ranks have --------------------------------------------------------------------------------------------
+
+LinkOperation& CommunicatorLink::intersect(std::span<std::uint64_t> words, bool eager) {
   std::size_t fits = 0;
   while (word_counts[fits] < words.size()) ++fits;
   std::memcpy(words_.data(), words.data(), words.size_bytes());
-  wait_gently(intersections_[fits]->start(), eager);
-  std::memcpy(words.data(), words_.data(), words.size_bytes());
+  agreeing_.begin(intersections_[fits]->start(), words_, std::as_writable_bytes(words));
+  agreeing_.wait_gently(eager, clock());
+  return agreeing_;
 }
 
-void CommunicatorLink::merge(std::span<std::byte> block) {
+LinkOperation& CommunicatorLink::merge(std::span<std::byte> block) {
   std::memcpy(block_.data(), block.data(), block.size());
-  (block.size() == small_block ? small_merge_ : large_merge_)->start().wait();
-  std::memcpy(block.data(), block_.data(), block.size());
+  agreeing_.begin((block.size() == small_block ? small_merge_ : large_merge_)->start(), block_, block);
+  return agreeing_;
 }
 
 std::span<std::byte> CommunicatorLink::stage(int index) {
@@ -99,10 +141,8 @@ void CommunicatorLink::start(int stage, ReduceOp op, DType dtype, std::size_t by
                                                  op,
                                                  AllreduceAlgorithm::automatic,
                                                  "a batch of the coordinator's"});
-  done_[static_cast<std::size_t>(stage)] = reduction->start();
+  reducing_[static_cast<std::size_t>(stage)].begin(reduction->start());
 }
-
-void CommunicatorLink::finish(int stage) { done_[static_cast<std::size_t>(stage)].wait(); }
 
 std::unique_ptr<CoordinatorLink> CommunicatorLink::split(int color, int key) {
   return std::make_unique<CommunicatorLink>(communicator_.split(color, key), stage_bytes_);

@@ -11,18 +11,22 @@
 
 namespace ronda {
 
-/// Who may touch the tensors that are in flight, and end what waits for them: the coordinator's thread, except while it
-/// waits for other ranks. In that time another thread may give everything up; the coordinator's then touches nothing
-/// any more, however long it stands in a call, and whoever submitted the tensors may free them.
+/// The right to touch the tensors that are in flight, and to end what waits for them. The coordinator has it within a
+/// step, except while it waits for other ranks there. At any other time another thread may give everything up; the
+/// coordinator then touches nothing any more, however long it stands in a call, and the tensors may be freed.
 ///
 /// One for a coordinator with all groups inside.
 class Custody {
  public:
   using Hold = std::unique_lock<std::mutex>;
-  /// For the coordinator's thread, from its first cycle to its last.
+  /// For a step of the coordinator.
   [[nodiscard]] Hold take() { return Hold(door_); }
+  /// With custody: throws why all was given up, if it was.
+  void require_kept() const {
+    if (reason_) std::rethrow_exception(reason_);
+  }
 
-  /// For the coordinator's thread while it has custody: runs `wait` without. Throws why all was given up, where it was.
+  /// With custody: runs `wait` without it. Throws why all was given up, if it was.
   template <class Wait>
   void without(Wait&& wait) {
     door_.unlock();
@@ -33,11 +37,11 @@ class Custody {
       error = std::current_exception();
     }
     door_.lock();
-    if (reason_) std::rethrow_exception(reason_);
+    require_kept();
     if (error) std::rethrow_exception(error);
   }
 
-  /// For any other thread: runs `end`, which ends all that is in flight, once the coordinator's thread waits.
+  /// For any other thread: runs `end`, which ends all that is in flight, once the coordinator has no custody.
   template <class End>
   void give_up(std::exception_ptr reason, End&& end) {
     const std::lock_guard hold(door_);
@@ -50,7 +54,7 @@ class Custody {
   std::exception_ptr reason_;
 };
 
-/// A link whose waits leave custody to others.
+/// A link whose calls that wait leave custody to others.
 class LinkWithoutCustody final : public CoordinatorLink {
  public:
   LinkWithoutCustody(std::unique_ptr<CoordinatorLink> link, std::shared_ptr<Custody> custody)
@@ -59,19 +63,16 @@ class LinkWithoutCustody final : public CoordinatorLink {
   [[nodiscard]] int rank() const noexcept override { return link_->rank(); }
   [[nodiscard]] int size() const noexcept override { return link_->size(); }
   [[nodiscard]] std::string name_of_rank(int rank) const override { return link_->name_of_rank(rank); }
-  void intersect(std::span<std::uint64_t> words, bool eager) override {
-    custody_->without([&] { link_->intersect(words, eager); });
+  [[nodiscard]] const Clock& clock() const noexcept override { return link_->clock(); }
+  [[nodiscard]] LinkOperation& intersect(std::span<std::uint64_t> words, bool eager) override {
+    return link_->intersect(words, eager);
   }
-  void merge(std::span<std::byte> block) override {
-    custody_->without([&] { link_->merge(block); });
-  }
+  [[nodiscard]] LinkOperation& merge(std::span<std::byte> block) override { return link_->merge(block); }
   [[nodiscard]] std::span<std::byte> stage(int index) override { return link_->stage(index); }
   void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override {
     custody_->without([&] { link_->start(stage, op, dtype, bytes); });
   }
-  void finish(int stage) override {
-    custody_->without([&] { link_->finish(stage); });
-  }
+  [[nodiscard]] LinkOperation& reduction(int stage) override { return link_->reduction(stage); }
   [[nodiscard]] std::vector<std::string> take_notes() override { return link_->take_notes(); }
   std::unique_ptr<CoordinatorLink> split(int color, int key) override {
     std::unique_ptr<CoordinatorLink> part;

@@ -65,21 +65,31 @@ void TensorFusion::add(const Descriptor& descriptor, Submission* submission) {
   if (submission->pieces_left == 0) submission->succeed();
 }
 
-void TensorFusion::run(std::size_t batch_bytes) {
+Task TensorFusion::run(std::size_t batch_bytes) {
   const auto order = [](const Piece& piece) { return std::tuple(piece.dtype, piece.op); };
   std::stable_sort(pieces_.begin(), pieces_.end(), [&](const Piece& a, const Piece& b) { return order(a) < order(b); });
   next_piece_ = next_byte_ = 0;
   int turn = 0;
   for (; next_piece_ < pieces_.size(); turn = (turn + 1) % CoordinatorLink::stages) {
-    finish(turn);
     Batch& batch = batches_[turn];
+    if (batch.under_way) {
+      LinkOperation& reduction = link_.reduction(turn);
+      co_await reduction;
+      copy_out(turn);
+    }
     fill(batch, std::min(batch_bytes, link_.stage(turn).size()));
     copy_in(batch, link_.stage(turn));
     const Piece& first = *batch.parts.front().piece;
     link_.start(turn, first.op, first.dtype, batch.bytes);
     batch.under_way = true;
   }
-  for (int i = 0; i < CoordinatorLink::stages; ++i) finish((turn + i) % CoordinatorLink::stages);
+  for (int i = 0; i < CoordinatorLink::stages; ++i) {
+    const int stage = (turn + i) % CoordinatorLink::stages;
+    if (!batches_[stage].under_way) continue;
+    LinkOperation& reduction = link_.reduction(stage);
+    co_await reduction;
+    copy_out(stage);
+  }
   pieces_.clear();
 }
 
@@ -113,10 +123,9 @@ void TensorFusion::copy_in(const Batch& batch, std::span<std::byte> stage) const
   }
 }
 
-void TensorFusion::finish(int stage) {
+/// Hands back what a stage has reduced.
+void TensorFusion::copy_out(int stage) {
   Batch& batch = batches_[stage];
-  if (!batch.under_way) return;
-  link_.finish(stage);
   batch.under_way = false;
   const std::byte* from = link_.stage(stage).data();
   for (const Part& part : batch.parts) {

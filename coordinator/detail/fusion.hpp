@@ -14,7 +14,7 @@ namespace ronda {
 ///
 /// A batch is copied into one of the link's stages while the one before it is reduced; a tensor that is larger than a
 /// batch goes in pieces.
-class TensorFusion {
+class TensorFusion : public FrameOwner {
  public:
   explicit TensorFusion(CoordinatorLink& link) : link_(link) {}
 
@@ -22,7 +22,7 @@ class TensorFusion {
   /// else changes nothing
   void add(const Descriptor& descriptor, Submission* submission);
   /// Reduces what was added, in batches of at most `batch_bytes`, and ends each submission when all of it is done.
-  void run(std::size_t batch_bytes);
+  [[nodiscard]] Task run(std::size_t batch_bytes);
 
   [[nodiscard]] std::size_t bytes_done() const noexcept { return bytes_done_; }
   [[nodiscard]] std::size_t batches_done() const noexcept { return batches_done_; }
@@ -50,7 +50,7 @@ class TensorFusion {
 
   void fill(Batch& batch, std::size_t batch_bytes);
   void copy_in(const Batch& batch, std::span<std::byte> stage) const;
-  void finish(int stage);
+  void copy_out(int stage);
 
   CoordinatorLink& link_;
   std::vector<Piece> pieces_;

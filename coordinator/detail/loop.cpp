@@ -1,12 +1,13 @@
 #include <ronda/coordinator/detail/loop.hpp>
 #include <ronda/coordinator/detail/name_bits.hpp>
-#include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace ronda {
@@ -51,16 +52,48 @@ CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options 
       fusion_(*link_),
       tuner_(options_.tuning),
       settings_(tuner_.settings()),
-      pace_(*bell_) {}
+      pace_(*bell_),
+      clock_(link_->clock()) {
+  pace_.rest(clock_.now(), false, settings_.gather_seconds);
+}
 
 void CoordinatorLoop::run() noexcept {
+  for (Next next = step(clock_.now()); !next.over; next = step(clock_.now())) {
+    if (next.operation != nullptr) {
+      next.operation->wait();
+    } else if (const double pause = next.at - clock_.now(); pause > 0) {
+      if (next.listens)
+        bell_->wait(pause);
+      else
+        std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    }
+  }
+}
+
+CoordinatorLoop::Next CoordinatorLoop::step(double now) noexcept {
   const Custody::Hold hold = custody_->take();
   try {
-    do custody_->without([this] { pace_.wait(has_work(), settings_.gather_seconds); });
-    while (cycle());
+    custody_->require_kept();
+    return move(now);
   } catch (...) {
     fail(std::current_exception());
+    cycle_.reset();
+    return {.over = true};
   }
+}
+
+CoordinatorLoop::Next CoordinatorLoop::move(double now) {
+  if (!cycle_) {
+    if (!pace_.due(now)) return {.at = pace_.at(), .listens = pace_.listens()};
+    cycle_.emplace(cycle());
+  }
+  while (!cycle_->done())
+    if (!cycle_->advance()) return {.operation = static_cast<LinkOperation*>(cycle_->awaited())};
+  const Task ended = std::move(*cycle_);
+  cycle_.reset();
+  ended.result();
+  pace_.rest(clock_.now(), has_work(), settings_.gather_seconds);
+  return {.over = over_, .at = pace_.at(), .listens = pace_.listens()};
 }
 
 void CoordinatorLoop::give_up(const std::exception_ptr& error) noexcept {
@@ -76,26 +109,48 @@ bool CoordinatorLoop::has_work() const noexcept {
   return !in_flight_.empty() || std::ranges::any_of(groups_, [](const auto& group) { return group->has_work(); });
 }
 
-/// False where this was the last one.
-bool CoordinatorLoop::cycle() {
+/// Awaits operations of links alone.
+Task CoordinatorLoop::cycle() {
   take_arrivals();
-  const std::uint64_t flags_of_any = agree(flags());
+  begin_agreeing(flags());
+  LinkOperation& agreeing = link_->intersect(words_, has_work());
+  co_await agreeing;
+  const std::uint64_t flags_of_any = end_agreeing();
+  double work = 0;
+  if (!std::ranges::all_of(ready_everywhere(), [](std::uint64_t word) { return word == 0; })) {
+    const std::size_t bytes_before = fusion_.bytes_done();
+    const std::uint64_t ended = begin_reducing();
+    co_await fusion_.run(settings_.batch_bytes);
+    work = end_reducing(ended, bytes_before);
+  }
   const auto any_has = [&](std::uint64_t flag) { return (flags_of_any & flag) != 0; };
-  const double work = reduce_ready();
   pace_.note(work > 0 || any_has(something_to_announce) ? CyclePace::Progress::some
              : any_has(nothing_in_flight)               ? CyclePace::Progress::none_while_others_rest
                                                         : CyclePace::Progress::none);
-  if (any_has(something_to_announce) && !exchange_announcements(any_has(much_to_announce))) return false;
-  if (any_has(something_overdue) && !report_missing()) return false;
+  if (any_has(something_to_announce)) {
+    const std::optional<Announcement> word = write_announcements(any_has(much_to_announce));
+    LinkOperation& merging = link_->merge(block_);
+    co_await merging;
+    over_ = !hear_announcements(word);
+  }
+  if (!over_ && any_has(something_overdue)) {
+    co_await missing_.report(clock_.now());
+    over_ = missing_.end().has_value();
+    if (over_) fail(communication_error(*missing_.end()));
+  }
+  if (over_) co_return;
   tune(work);
   if (work > 0 || counters_.cycles.load(std::memory_order_relaxed) == 0) tell_notes();
-  std::erase_if(groups_, [](const auto& group) {
-    if (group->cycle()) return false;
-    group->hang_up();
-    return true;
-  });
+  for (std::size_t i = 0; i < groups_.size();) {
+    co_await groups_[i]->cycle();
+    if (!groups_[i]->over_) {
+      ++i;
+      continue;
+    }
+    groups_[i]->hang_up();
+    groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
   counters_.cycles.fetch_add(1, std::memory_order_relaxed);
-  return true;
 }
 
 /// Frees what is MPI's, with that of all groups inside, on this thread: whoever holds their coordinators may drop them
@@ -107,7 +162,7 @@ void CoordinatorLoop::hang_up() noexcept {
 }
 
 void CoordinatorLoop::take_arrivals() {
-  const double now = steady_seconds();
+  const double now = clock_.now();
   const bool was_idle = in_flight_.empty();
   const auto fails = [this](Submission& submission) { return missing_.fail_given_up(submission); };
   if (in_flight_.take(desk_, now, fails) > 0) {
@@ -126,44 +181,51 @@ std::uint64_t CoordinatorLoop::flags() {
   for (const Submission* submission : in_flight_.unannounced())
     bytes += announcement_bytes(submission->name(), submission->descriptor());
   if (left_out_ || bytes > CoordinatorLink::small_block) flags |= much_to_announce;
-  if (missing_.overdue(steady_seconds())) flags |= something_overdue;
+  if (missing_.overdue(clock_.now())) flags |= something_overdue;
   if (in_flight_.empty()) flags |= nothing_in_flight;
   return flags;
 }
 
-/// Leaves the bits of what all ranks have in `words_`. Returns the flags that any rank has.
-std::uint64_t CoordinatorLoop::agree(std::uint64_t flags) {
+void CoordinatorLoop::begin_agreeing(std::uint64_t flags) {
   constexpr std::uint64_t all = ~std::uint64_t{0};
-  const double start = steady_seconds();
+  began_ = clock_.now();
   const auto ready = in_flight_.ready();
   words_.assign(first_bits + ready.size(), all);
   words_[0] = ~flags;
   if (rank_ == 0) words_[1] = to_word(tuner_.settings());
   if (!table_.has_joined(rank_)) std::ranges::copy(ready, words_.begin() + first_bits);
-  link_->intersect(words_, has_work());
+}
+
+/// `words_` has what all ranks have. Returns the flags that any rank has.
+std::uint64_t CoordinatorLoop::end_agreeing() {
   settings_ = from_word(words_[1]);
-  add_seconds(counters_.agreeing_nanoseconds, steady_seconds() - start);
+  add_seconds(counters_.agreeing_nanoseconds, clock_.now() - began_);
   return ~words_[0];
 }
 
-/// Returns the work that this was, in bytes; 0 where nothing was ready.
-double CoordinatorLoop::reduce_ready() {
-  const std::span<const std::uint64_t> ready(words_.begin() + first_bits, words_.end());
-  if (std::ranges::all_of(ready, [](std::uint64_t word) { return word == 0; })) return 0;
-  const double start = steady_seconds();
-  missing_.something_was_reduced(start);
+std::span<const std::uint64_t> CoordinatorLoop::ready_everywhere() const noexcept {
+  return std::span(words_).subspan(first_bits);
+}
+
+/// Returns how many submissions there are to reduce.
+std::uint64_t CoordinatorLoop::begin_reducing() {
+  began_ = clock_.now();
+  missing_.something_was_reduced(began_);
   std::uint64_t ended = 0;
-  for_each_bit(ready, [&](std::uint32_t id) {
+  for_each_bit(ready_everywhere(), [&](std::uint32_t id) {
     reduce(id);
     ++ended;
   });
-  const std::size_t bytes_before = fusion_.bytes_done();
-  fusion_.run(settings_.batch_bytes);
+  return ended;
+}
+
+/// Returns the work that this was, in bytes.
+double CoordinatorLoop::end_reducing(std::uint64_t ended, std::size_t bytes_before) {
   counters_.busy_cycles.fetch_add(1, std::memory_order_relaxed);
   counters_.submissions.fetch_add(ended, std::memory_order_relaxed);
   counters_.bytes.store(fusion_.bytes_done(), std::memory_order_relaxed);
   counters_.batches.store(fusion_.batches_done(), std::memory_order_relaxed);
-  add_seconds(counters_.reducing_nanoseconds, steady_seconds() - start);
+  add_seconds(counters_.reducing_nanoseconds, clock_.now() - began_);
   constexpr double bytes_worth_a_submission = 1024;
   return static_cast<double>(fusion_.bytes_done() - bytes_before) +
          bytes_worth_a_submission * static_cast<double>(ended);
@@ -195,7 +257,7 @@ void CoordinatorLoop::make_group(Submission& submission) {
 }
 
 void CoordinatorLoop::tune(double work) {
-  const double now = steady_seconds();
+  const double now = clock_.now();
   if (work > 0 && rank_ == 0) tuner_.observe(now - busy_since_, work);
   if (work > 0) busy_since_ = now;
   counters_.batch_bytes.store(settings_.batch_bytes, std::memory_order_relaxed);
@@ -205,8 +267,8 @@ void CoordinatorLoop::tune(double work) {
 
 // ---- what is new ----------------------------------------------------------------------------------------------------
 
-/// False where this was the last cycle.
-bool CoordinatorLoop::exchange_announcements(bool large) {
+/// Into `block_`. Returns what this rank announces besides tensors.
+std::optional<Announcement> CoordinatorLoop::write_announcements(bool large) {
   block_.resize(large ? link_->large_block() : CoordinatorLink::small_block);
   AnnouncementBlock block(block_);
   auto word = desk_.word(in_flight_.empty());
@@ -216,13 +278,17 @@ bool CoordinatorLoop::exchange_announcements(bool large) {
   }
   for (const Submission* submission : in_flight_.unannounced())  // those that do not fit come in the next cycle
     if (!block.add({Announcement::What::tensors, submission->name(), submission->descriptor(), RankSet(rank_)})) break;
-  link_->merge(block_);
+  return word;
+}
+
+/// `block_` has what all ranks announce. False where this was the last cycle.
+bool CoordinatorLoop::hear_announcements(const std::optional<Announcement>& word) {
   const Announcements heard = Announcements::read(block_);
   left_out_ = heard.left_out;
   counters_.announcements.fetch_add(1, std::memory_order_relaxed);
   if (word && heard.say(word->what, rank_)) {
     desk_.word_was_heard(word->what);
-    missing_.own_word_was_heard(word->what, steady_seconds());
+    missing_.own_word_was_heard(word->what, clock_.now());
   }
   const auto is_word = [](const Announcement& one) { return one.what != Announcement::What::tensors; };
   if (std::ranges::any_of(heard.all, is_word)) missing_.word_was_heard();
@@ -255,13 +321,6 @@ void CoordinatorLoop::fail_if_closed() {
   if (table_.closed().empty()) return;
   in_flight_.fail_all(table_.text_of(RankSet(table_.closed().first())) + " has closed the coordinator");
   missing_.forget_all();
-}
-
-/// False where all of it has to end, on all ranks.
-bool CoordinatorLoop::report_missing() {
-  const std::optional<std::string> end = missing_.report(steady_seconds());
-  if (end) fail(communication_error(*end));
-  return !end;
 }
 
 // ---- what the user is told ------------------------------------------------------------------------------------------

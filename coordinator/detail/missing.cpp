@@ -78,19 +78,22 @@ bool MissingRanks::fail_given_up(Submission& submission) {
 
 // ---- on all ranks together ------------------------------------------------------------------------------------------
 
-MissingRanks::Late MissingRanks::agree_on_late(std::span<Submission* const> of_id, double now) {
-  const Lateness word = lateness_of_word(now);
-  const auto agree = [&](Lateness wanted) {  // a bit for the word, then one for each name
-    std::vector<std::uint64_t> bits(1 + words_for(of_id.size()));
-    bits[0] = word == wanted ? 1 : 0;
-    for (std::uint32_t id = 0; id < of_id.size(); ++id)
-      if (of_id[id] != nullptr && lateness(*of_id[id], now) == wanted) bits[1 + id / bits_a_word] |= bit_of(id);
-    for (std::uint64_t& word_of_bits : bits) word_of_bits = ~word_of_bits;  // what any rank has, not what all have
-    link_.intersect(bits, true);
-    for (std::uint64_t& word_of_bits : bits) word_of_bits = ~word_of_bits;
-    return bits;
-  };
-  Late late{agree(Lateness::worth_a_warning), agree(Lateness::over_the_limit)};
+/// A bit for the word, then one for each name: all that are not so late. What all ranks have of these is late on none.
+std::vector<std::uint64_t> MissingRanks::all_but_late(std::span<Submission* const> of_id, Lateness wanted,
+                                                      double now) const {
+  std::vector<std::uint64_t> bits(1 + words_for(of_id.size()));
+  bits[0] = lateness_of_word(now) == wanted ? 1 : 0;
+  for (std::uint32_t id = 0; id < of_id.size(); ++id)
+    if (of_id[id] != nullptr && lateness(*of_id[id], now) == wanted) bits[1 + id / bits_a_word] |= bit_of(id);
+  for (std::uint64_t& word : bits) word = ~word;
+  return bits;
+}
+
+MissingRanks::Late MissingRanks::Late::of(std::vector<std::uint64_t> not_warned,
+                                          std::vector<std::uint64_t> not_given_up) {
+  Late late{std::move(not_warned), std::move(not_given_up)};
+  for (auto* bits : {&late.warn, &late.give_up})
+    for (std::uint64_t& word : *bits) word = ~word;
   if (late.warn[0] != 0) late.word = Lateness::worth_a_warning;
   if (late.give_up[0] != 0) late.word = Lateness::over_the_limit;
   late.warn.erase(late.warn.begin());
@@ -98,46 +101,68 @@ MissingRanks::Late MissingRanks::agree_on_late(std::span<Submission* const> of_i
   return late;
 }
 
-/// The same on all ranks.
-std::map<std::uint32_t, RankSet> MissingRanks::find_who_has(std::span<const std::uint32_t> ids,
-                                                            std::span<Submission* const> of_id) {
+/// At most as many as fit a block with any ranks; the others come next time.
+std::vector<std::uint32_t> MissingRanks::ids_of(const Late& late, std::size_t names) const {
+  std::vector<std::uint32_t> ids;
+  const std::size_t most = link_.large_block() / (64 + 4 * static_cast<std::size_t>(link_.size()));
+  for (std::uint32_t id = 0; id < names && ids.size() < most; ++id)
+    if (has_bit(late.warn, id) || has_bit(late.give_up, id)) ids.push_back(id);
+  return ids;
+}
+
+/// A block of announcements.
+std::vector<std::byte> MissingRanks::what_it_has(std::span<const std::uint32_t> ids,
+                                                 std::span<Submission* const> of_id) const {
   std::vector<std::byte> bytes(link_.large_block());
   AnnouncementBlock block(bytes);
   for (const std::uint32_t id : ids)
     if (of_id[id] != nullptr)
       block.add({Announcement::What::has, {reinterpret_cast<const char*>(&id), sizeof id}, {}, RankSet(link_.rank())});
-  link_.merge(bytes);
-  std::map<std::uint32_t, RankSet> who_has;
-  for (const Announcement& announcement : Announcements::read(bytes).all) {
-    std::uint32_t id = 0;
-    std::memcpy(&id, announcement.name.data(), sizeof id);
-    who_has[id] = announcement.ranks;
-  }
-  return who_has;
+  return bytes;
 }
 
-std::optional<std::string> MissingRanks::report(double now) {
+Task MissingRanks::report(double now) {
+  end_.reset();
   const std::vector<Submission*> of_id = in_flight_.by_id();
-  const Late late = agree_on_late(of_id, now);
-  std::vector<std::uint32_t> ids;  // at most as many as fit a block with any ranks; the others come next time
-  const std::size_t most = link_.large_block() / (64 + 4 * static_cast<std::size_t>(link_.size()));
-  for (std::uint32_t id = 0; id < of_id.size() && ids.size() < most; ++id)
-    if (has_bit(late.warn, id) || has_bit(late.give_up, id)) ids.push_back(id);
+  std::vector<std::uint64_t> not_warned = all_but_late(of_id, Lateness::worth_a_warning, now);
+  LinkOperation& first = link_.intersect(not_warned, true);
+  co_await first;
+  std::vector<std::uint64_t> not_given_up = all_but_late(of_id, Lateness::over_the_limit, now);
+  LinkOperation& second = link_.intersect(not_given_up, true);
+  co_await second;
+  const Late late = Late::of(std::move(not_warned), std::move(not_given_up));
+  const std::vector<std::uint32_t> ids = ids_of(late, of_id.size());
   if (!ids.empty()) {
-    for (const auto& [id, have] : find_who_has(ids, of_id)) {
-      RankSet not_missing = have;
-      not_missing.add(table_.joined());
-      const RankSet missing = not_missing.complement(link_.size());
-      if (!missing.empty()) tell(id, of_id[id], have, missing, has_bit(late.give_up, id));
-    }
+    std::vector<std::byte> who_has = what_it_has(ids, of_id);
+    LinkOperation& merging = link_.merge(who_has);
+    co_await merging;
+    report_missing(who_has, of_id, late);
   }
-  if (late.word == Lateness::over_the_limit) return text_of_word(options_.limit);
-  if (late.word == Lateness::worth_a_warning) {
-    const std::string text = text_of_word(waiting_for_warning(word_warnings_));
-    ++word_warnings_;
-    warn_(text);
+  report_words(late.word);
+}
+
+/// The same on all ranks.
+void MissingRanks::report_missing(std::span<std::byte> who_has, std::span<Submission* const> of_id, const Late& late) {
+  std::map<std::uint32_t, RankSet> ranks_of;
+  for (const Announcement& announcement : Announcements::read(who_has).all) {
+    std::uint32_t id = 0;
+    std::memcpy(&id, announcement.name.data(), sizeof id);
+    ranks_of[id] = announcement.ranks;
   }
-  return std::nullopt;
+  for (const auto& [id, have] : ranks_of) {
+    RankSet not_missing = have;
+    not_missing.add(table_.joined());
+    const RankSet missing = not_missing.complement(link_.size());
+    if (!missing.empty()) tell(id, of_id[id], have, missing, has_bit(late.give_up, id));
+  }
+}
+
+void MissingRanks::report_words(Lateness word) {
+  if (word == Lateness::over_the_limit) end_ = text_of_word(options_.limit);
+  if (word != Lateness::worth_a_warning) return;
+  const std::string text = text_of_word(waiting_for_warning(word_warnings_));
+  ++word_warnings_;
+  warn_(text);
 }
 
 /// Ranks that have joined or closed wait for others.

@@ -15,7 +15,7 @@ namespace ronda {
 
 /// What some ranks wait for and others have not submitted: warns after a while, and gives it up after a limit, on all
 /// ranks together. The same for ranks that have said that they join or close.
-class MissingRanks {
+class MissingRanks : public FrameOwner {
  public:
   struct Options {
     double warning = 60, limit = 0;  ///< seconds; 0: never
@@ -26,9 +26,10 @@ class MissingRanks {
 
   /// Whether something of this rank's is late. Looks at most every 50 ms.
   [[nodiscard]] bool overdue(double now);
-  /// All ranks find out what is late anywhere and who has it; warn, or give it up. Collective. Returns why all has to
-  /// end, on all ranks; none: it goes on.
-  [[nodiscard]] std::optional<std::string> report(double now);
+  /// All ranks find out what is late anywhere and who has it; warn, or give it up. Collective.
+  [[nodiscard]] Task report(double now);
+  /// Why all has to end, as the last report found, on all ranks; null: it goes on.
+  [[nodiscard]] const std::optional<std::string>& end() const noexcept { return end_; }
   /// Whether the others have given this one up before it came: then it has failed.
   [[nodiscard]] bool fail_given_up(Submission& submission);
 
@@ -49,6 +50,8 @@ class MissingRanks {
   struct Late {
     std::vector<std::uint64_t> warn, give_up;  ///< a bit by id
     Lateness word = Lateness::in_time;         ///< of ranks that have said that they join or close
+    /// From what all ranks have in common.
+    [[nodiscard]] static Late of(std::vector<std::uint64_t> not_warned, std::vector<std::uint64_t> not_given_up);
   };
   /// What the others have given up while this rank did not have it: it fails here when it comes.
   struct GivenUp {
@@ -61,9 +64,13 @@ class MissingRanks {
   [[nodiscard]] Lateness lateness(const Submission& submission, double now) const;
   [[nodiscard]] Lateness lateness_of_word(double now) const;
   [[nodiscard]] std::uint32_t warnings_of(std::uint32_t id) const;
-  [[nodiscard]] Late agree_on_late(std::span<Submission* const> of_id, double now);
-  [[nodiscard]] std::map<std::uint32_t, RankSet> find_who_has(std::span<const std::uint32_t> ids,
-                                                              std::span<Submission* const> of_id);
+  [[nodiscard]] std::vector<std::uint64_t> all_but_late(std::span<Submission* const> of_id, Lateness wanted,
+                                                        double now) const;
+  [[nodiscard]] std::vector<std::uint32_t> ids_of(const Late& late, std::size_t names) const;
+  [[nodiscard]] std::vector<std::byte> what_it_has(std::span<const std::uint32_t> ids,
+                                                   std::span<Submission* const> of_id) const;
+  void report_missing(std::span<std::byte> who_has, std::span<Submission* const> of_id, const Late& late);
+  void report_words(Lateness word);
   [[nodiscard]] std::string text_of_word(double seconds) const;
   void tell(std::uint32_t id, Submission* submission, const RankSet& have, const RankSet& missing, bool give_up);
   void abandon(std::uint32_t id, Submission* submission, const std::string& why);
@@ -73,6 +80,7 @@ class MissingRanks {
   NameTable& table_;
   InFlight& in_flight_;
   std::function<void(const std::string&)> warn_;
+  std::optional<std::string> end_;
   double looked_ = 0;                ///< when overdue last looked
   double word_since_ = 0;            ///< when this rank said its word, or anything was reduced after that
   std::uint32_t word_warnings_ = 0;  ///< since any rank said that, or anything was reduced: the same on all ranks

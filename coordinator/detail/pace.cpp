@@ -1,8 +1,6 @@
 #include <ronda/coordinator/detail/pace.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 namespace ronda {
 namespace {
@@ -14,19 +12,28 @@ constexpr double first_backoff = 20e-6, last_backoff = 1e-3;
 
 }  // namespace
 
-void CyclePace::wait(bool has_work, double gather_seconds) {
-  const auto gather = [&] {
-    if (gather_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(gather_seconds));
-  };
+void CyclePace::rest(double now, bool has_work, double gather_seconds) {
+  at_ = now;
+  after_ring_ = 0;
+  listens_ = !has_work || progress_ == Progress::none;
   if (!has_work) {
-    if (bell_.listen(resting_seconds)) gather();
+    at_ += resting_seconds;
+    after_ring_ = gather_seconds;
   } else if (progress_ == Progress::some) {
+    at_ += gather_seconds;
     backoff_ = first_backoff;
-    gather();
   } else if (progress_ == Progress::none) {
-    bell_.listen(backoff_);
+    at_ += backoff_;
     backoff_ = std::min(2 * backoff_, last_backoff);
   }
+}
+
+bool CyclePace::due(double now) {
+  if (listens_ && bell_.heard()) {
+    listens_ = false;
+    at_ = now + after_ring_;
+  }
+  return now >= at_;
 }
 
 }  // namespace ronda

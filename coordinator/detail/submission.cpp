@@ -49,10 +49,14 @@ void Submission::end() noexcept {
 
 // ---- the bell -------------------------------------------------------------------------------------------------------
 
-bool Bell::listen(double seconds) {
+bool Bell::heard() {
+  const std::lock_guard door(door_);
+  return std::exchange(rung_, false);
+}
+
+void Bell::wait(double seconds) {
   std::unique_lock door(door_);
   wake_.wait_for(door, std::chrono::duration<double>(seconds), [&] { return rung_; });
-  return std::exchange(rung_, false);
 }
 
 // ---- the desk -------------------------------------------------------------------------------------------------------

@@ -84,8 +84,10 @@ class Bell {
     }
     wake_.notify_one();
   }
-  /// Returns when it is rung, or was since the last time; at the latest after so many seconds. True where it was rung.
-  bool listen(double seconds);
+  /// Whether it was rung since the last time.
+  [[nodiscard]] bool heard();
+  /// Returns when it is rung, or was since `heard`; at the latest after so many seconds.
+  void wait(double seconds);
 
  private:
   std::mutex door_;

@@ -75,6 +75,17 @@ class CountingTransport final : public Transport {
   Meeting::Sent& sent_;
 };
 
+/// Something that a thread does when it waits for it.
+class BlockingOperation final : public LinkOperation {
+ public:
+  void begin(std::function<void()> work) { work_ = std::move(work); }
+  bool arrived() noexcept override { return !work_; }
+  void wait() noexcept override { std::exchange(work_, nullptr)(); }
+
+ private:
+  std::function<void()> work_;
+};
+
 class ThreadLink : public CoordinatorLink {
  public:
   ThreadLink(std::shared_ptr<Meeting> meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {
@@ -84,37 +95,33 @@ class ThreadLink : public CoordinatorLink {
   [[nodiscard]] int size() const noexcept override { return static_cast<int>(meeting_->words.size()); }
   [[nodiscard]] std::string name_of_rank(int rank) const override { return "rank " + std::to_string(rank); }
 
-  void intersect(std::span<std::uint64_t> words, bool /*eager*/) override {
-    mine(meeting_->words).assign(words.begin(), words.end());
-    meet();
-    for (const auto& other : meeting_->words)
-      for (std::size_t i = 0; i < words.size(); ++i) words[i] &= other[i];
-    meet();
+  LinkOperation& intersect(std::span<std::uint64_t> words, bool /*eager*/) override {
+    agreeing_.begin([this, words] {
+      mine(meeting_->words).assign(words.begin(), words.end());
+      meet();
+      for (const auto& other : meeting_->words)
+        for (std::size_t i = 0; i < words.size(); ++i) words[i] &= other[i];
+      meet();
+    });
+    return agreeing_;
   }
-  void merge(std::span<std::byte> block) override {
-    Meeting::Sent& sent = mine(meeting_->sent);
-    ++sent.merges;
-    TreeMerge merge(std::make_unique<CountingTransport>(meeting_->network.end(rank_), sent), block,
-                    merge_announcements);
-    run_to_end(merge);
+  LinkOperation& merge(std::span<std::byte> block) override {
+    agreeing_.begin([this, block] {
+      Meeting::Sent& sent = mine(meeting_->sent);
+      ++sent.merges;
+      TreeMerge merge(std::make_unique<CountingTransport>(meeting_->network.end(rank_), sent), block,
+                      merge_announcements);
+      run_to_end(merge);
+    });
+    return agreeing_;
   }
   [[nodiscard]] std::span<std::byte> stage(int index) override {
     return mine(meeting_->stages)[static_cast<std::size_t>(index)];
   }
   void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override {
-    started_[static_cast<std::size_t>(stage)] = {op, dtype, bytes};
+    reducing_[static_cast<std::size_t>(stage)].begin([=, this] { reduce(stage, {op, dtype, bytes}); });
   }
-  void finish(int stage) override {
-    const auto index = static_cast<std::size_t>(stage);
-    const Started& started = started_[index];
-    const std::size_t count = started.bytes / size_of(started.dtype);
-    meet();
-    auto result = meeting_->stages[0][index];
-    for (std::size_t rank = 1; rank < meeting_->stages.size(); ++rank)
-      combine(started.op, {result.data(), count, started.dtype}, meeting_->stages[rank][index].data());
-    meet();
-    mine(meeting_->stages)[index] = result;
-  }
+  LinkOperation& reduction(int stage) override { return reducing_[static_cast<std::size_t>(stage)]; }
   std::unique_ptr<CoordinatorLink> split(int color, int key) override {
     const std::int32_t said[2] = {color, key};
     const auto all = gather(std::as_bytes(std::span(said)));
@@ -143,6 +150,16 @@ class ThreadLink : public CoordinatorLink {
     DType dtype = DType::float32;
     std::size_t bytes = 0;
   };
+  void reduce(int stage, const Started& started) {
+    const auto index = static_cast<std::size_t>(stage);
+    const std::size_t count = started.bytes / size_of(started.dtype);
+    meet();
+    auto result = meeting_->stages[0][index];
+    for (std::size_t rank = 1; rank < meeting_->stages.size(); ++rank)
+      combine(started.op, {result.data(), count, started.dtype}, meeting_->stages[rank][index].data());
+    meet();
+    mine(meeting_->stages)[index] = result;
+  }
   std::span<const std::byte> gather(std::span<const std::byte> block) {
     mine(meeting_->blocks).assign(block.begin(), block.end());
     meet();
@@ -160,7 +177,8 @@ class ThreadLink : public CoordinatorLink {
   std::shared_ptr<Meeting> meeting_;
   int rank_;
   std::vector<std::byte> gathered_;
-  std::array<Started, stages> started_;
+  BlockingOperation agreeing_;
+  std::array<BlockingOperation, stages> reducing_;
 };
 
 /// Runs `body` for every rank of a world of threads, each with a loop of its own, and closes these.
