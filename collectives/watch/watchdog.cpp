@@ -1,8 +1,7 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/clock.hpp>
-#include <ronda/core/formatted.hpp>
-#include <ronda/core/process.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/core/process.hpp>
 
 #include <unistd.h>
 

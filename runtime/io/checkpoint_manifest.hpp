@@ -8,7 +8,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
-#include <ronda/runtime/io/file_sum.hpp>
 #include <ronda/runtime/io/storage.hpp>
 
 namespace ronda {

@@ -1,7 +1,6 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
-#include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/detail/json.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 

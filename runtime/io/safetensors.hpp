@@ -10,8 +10,6 @@
 #include <ronda/core/dtype.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
-#include <ronda/core/shape.hpp>
-#include <ronda/runtime/io/file_sum.hpp>
 #include <ronda/runtime/io/storage.hpp>
 
 namespace ronda {

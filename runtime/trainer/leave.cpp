@@ -1,8 +1,7 @@
 #include <ronda/core/clock.hpp>
-#include <ronda/core/duration.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
-#include <ronda/core/text.hpp>
 #include <ronda/runtime/trainer/leave.hpp>
 
 #include <algorithm>
