@@ -107,10 +107,10 @@ void LocalSteps::publish(UpdateOutcome* outcome, Stream& stream) {
   if (outcome->applied == 0) ++outcome->updates;  // all ranks count alike, and have one schedule
   updates_ = outcome->updates;
   const bool asks_to_leave = sums().flags.leave > 0;
-  own_.count(sums(), *outcome, updates_);
+  ledger_.own.count(sums(), *outcome, updates_);
   ++steps_;
-  average_differs_ = states_differ_ = true;
-  told_ = late_own_;
+  differs_ = {.average = true, .states = true};
+  ledger_.sent = ledger_.late_own;
   const std::uint64_t period = local_options_.synchronise_every;
   const bool all = asked || leave_.after_step(asks_to_leave, steps_, fragments_ ? never : period);
   if (!all && fragments_) return publish_fragments(*outcome, stream);
@@ -122,7 +122,7 @@ void LocalSteps::publish(UpdateOutcome* outcome, Stream& stream) {
 void LocalSteps::tell_nothing(UpdateOutcome& outcome, Stream& stream) {
   sums() = {};
   if (!std::exchange(agreed_, true)) {
-    sums() = std::exchange(own_.sums, {});
+    sums() = std::exchange(ledger_.own.sums, {});
     mark_all(stream);
     deltas_.wait_for_control(stream);
   }
@@ -132,21 +132,21 @@ void LocalSteps::tell_nothing(UpdateOutcome& outcome, Stream& stream) {
 
 void LocalSteps::publish_fragments(UpdateOutcome& outcome, Stream& stream) {
   StepControl all;
-  const bool any = fragments_->finish_due(steps_, told_, all, *outer_, values(), stream);
-  if (any && (asks_for_all(all.flags) || asks_for_all(late_.flags))) return agree_on_all(all, outcome, stream);
+  const bool any = fragments_->finish_due(steps_, ledger_.sent, all, *outer_, values(), stream);
+  if (any && (asks_for_all(all.flags) || asks_for_all(ledger_.late.flags))) return agree_on_all(all, outcome, stream);
   if (any)
     tell(all, outcome, stream);
   else
     tell_nothing(outcome, stream);
-  fragments_->start_due(steps_, own_, *outer_, values(), stream);
+  fragments_->start_due(steps_, ledger_.own, *outer_, values(), stream);
 }
 
 /// @param told_already  sums that other ranks have sent in this step
 void LocalSteps::agree_on_all(const StepControl& told_already, UpdateOutcome& outcome, Stream& stream) {
   StepControl all = told_already;
-  if (fragments_) fragments_->finish_all(told_, all, *outer_, values(), stream);
-  sums() = own_.told();
-  told_.add(std::exchange(own_, {}));
+  if (fragments_) fragments_->finish_all(ledger_.sent, all, *outer_, values(), stream);
+  sums() = ledger_.own.told();
+  ledger_.sent.add(std::exchange(ledger_.own, {}));
   synchronise(stream);
   forget_writing(all);  // it was told before
   add(all, sums());
@@ -156,8 +156,8 @@ void LocalSteps::agree_on_all(const StepControl& told_already, UpdateOutcome& ou
 void LocalSteps::tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream) {
   agreed_ = true;
   sums() = all;
-  add(sums(), std::exchange(late_, {}));
-  late_own_ = {};
+  add(sums(), std::exchange(ledger_.late, {}));
+  ledger_.late_own = {};
   outcome.finite = tells_nonfinite(sums()) ? 0 : 1;
   outcome.spoiled = tells_spoiled(sums()) || !all_finite(stream.threads(), {values(), arena_.count}) ? 1 : 0;
 }
@@ -183,12 +183,12 @@ void LocalSteps::synchronise(Stream& stream) {
 void LocalSteps::settle(Stream& stream) {
   if (steps_ > 0) {
     const StepControl kept = std::exchange(sums(), {});
-    if (fragments_) fragments_->finish_all(late_own_, late_, *outer_, values(), stream);
-    forget_writing(late_);
+    if (fragments_) fragments_->finish_all(ledger_.late_own, ledger_.late, *outer_, values(), stream);
+    forget_writing(ledger_.late);
     synchronise(stream);
     sums() = kept;
   }
-  if (replica_.average().bytes() > 0 && std::exchange(average_differs_, false)) take_mean_of_average();
+  if (replica_.average().bytes() > 0 && std::exchange(differs_.average, false)) take_mean_of_average();
 }
 
 /// Of its differences to the values, which ranks have alike here: where there is none, as for a frozen parameter, none
@@ -207,13 +207,12 @@ void LocalSteps::set_updates(std::uint64_t updates) {
   updates_ = updates;
   agreed_ = updates > 0;  // the loss of the last step is known
   steps_ = 0;
-  own_ = late_own_ = told_ = {};
-  late_ = {};
-  average_differs_ = states_differ_ = false;
+  ledger_ = {};
+  differs_ = {};
 }
 
 void LocalSteps::gather(std::span<float* const> states) {
-  if (!std::exchange(states_differ_, false)) return;
+  if (!std::exchange(differs_.states, false)) return;
   for (float* state : states) communicator_.allreduce(Tensor(std::span(state, arena_.count)), ReduceOp::mean);
 }
 
@@ -234,11 +233,11 @@ void LocalSteps::visit(StateVisitor& visitor) {
 
 std::string LocalSteps::explain_nonfinite() {
   std::string mine;
-  if (told_.bad_steps > 0)
-    mine = std::to_string(told_.bad_steps) + " of its steps, the first of them step " +
-           std::to_string(told_.first_bad) + ", " +
-           (told_.spoiled ? "left parameters that are not finite"
-                          : "had a loss or a gradient that is not finite, and changed nothing");
+  if (ledger_.sent.bad_steps > 0)
+    mine = std::to_string(ledger_.sent.bad_steps) + " of its steps, the first of them step " +
+           std::to_string(ledger_.sent.first_bad) + ", " +
+           (ledger_.sent.spoiled ? "left parameters that are not finite"
+                                 : "had a loss or a gradient that is not finite, and changed nothing");
   const auto all = communicator_.gather_texts(mine);
   std::string text;
   for (std::size_t rank = 0; rank < all.size(); ++rank)

@@ -96,18 +96,22 @@ class LocalSteps final : public GradientExchange, public Pace, public KeptByExch
   std::unique_ptr<Fragments> fragments_;         ///< null where all parameters synchronise at once
   std::unique_ptr<BucketedAllreduce> mirrored_;  ///< null where no step is mirrored
 
-  std::uint64_t updates_ = 0;                             ///< done
-  std::uint64_t steps_ = 0;                               ///< local ones since the last synchronisation
-  bool local_ = false;                                    ///< the step under way
-  bool shown_ = false;                                    ///< the mirrored exchange has this step's sums
-  bool asked_ = false;                                    ///< for a synchronisation after this step
-  bool agreed_ = false;                                   ///< on the sums of any step yet
-  bool average_differs_ = false, states_differ_ = false;  ///< each rank has its own
-  StepControl late_;   ///< of all ranks, found between two steps: the next that tells something tells of it too
-  OwnSteps late_own_;  ///< what this rank told of that
-  OwnSteps own_;       ///< since this rank last told the others
-  OwnSteps told_;      ///< with what the last step told
-  std::uint64_t synchronisations_ = 0;
+  std::uint64_t updates_ = 0;           ///< done
+  std::uint64_t steps_ = 0;             ///< local ones since the last synchronisation
+  std::uint64_t synchronisations_ = 0;  ///< done
+  bool local_ = false;                  ///< the current step
+  bool shown_ = false;                  ///< the mirrored exchange has this step's sums
+  bool asked_ = false;                  ///< for a synchronisation after this step
+  bool agreed_ = false;                 ///< on the sums of any step yet
+  struct {
+    bool average = false, states = false;
+  } differs_;  ///< each rank has its own
+  struct {
+    OwnSteps own;       ///< since this rank last sent its sums to the others
+    OwnSteps sent;      ///< with the sums of the last step that sent any
+    StepControl late;   ///< sums of all ranks that came between two steps: the next step with a result includes them
+    OwnSteps late_own;  ///< this rank's part of `late`
+  } ledger_;
 };
 
 }  // namespace ronda
