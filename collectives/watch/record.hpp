@@ -116,7 +116,7 @@ struct Description {
 /// The same moment on the clocks that a rank has.
 struct ClockReading {
   std::uint64_t ticks = 0;        ///< what records are stamped with
-  std::uint64_t nanoseconds = 0;  ///< of the steady clock
+  std::uint64_t nanoseconds = 0;  ///< of the world's clock
 };
 
 struct RecordHead {

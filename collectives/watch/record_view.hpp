@@ -43,7 +43,7 @@ struct RankState {
 /// @param most  records
 [[nodiscard]] RankState state_of(const RecordFile& file, std::size_t most);
 
-/// From ticks to nanoseconds of the steady clock of the machine.
+/// From ticks to nanoseconds of the clock that the record runs with.
 [[nodiscard]] std::uint64_t nanoseconds_of(std::uint64_t ticks, const RecordHead& head) noexcept;
 
 /// The record of another rank on this host. It is read and never mapped: whoever may write to it may also cut it off,

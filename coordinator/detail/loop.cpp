@@ -78,11 +78,13 @@ CoordinatorLoop::Next CoordinatorLoop::step(double now) noexcept {
   } catch (...) {
     fail(std::current_exception());
     cycle_.reset();
+    over_ = true;
     return {.over = true};
   }
 }
 
 CoordinatorLoop::Next CoordinatorLoop::move(double now) {
+  if (over_) return {.over = true};
   if (!cycle_) {
     if (!pace_.due(now)) return {.at = pace_.at(), .listens = pace_.listens()};
     cycle_.emplace(cycle());

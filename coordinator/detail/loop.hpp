@@ -112,7 +112,7 @@ class CoordinatorLoop : public FrameOwner {
   Counters counters_;
 
   const Clock& clock_;
-  bool over_ = false;                 ///< this was the last cycle
+  bool over_ = false;                 ///< the last cycle is over
   double began_ = 0;                  ///< when the ranks began to agree, or to reduce
   std::vector<std::uint64_t> words_;  ///< what a cycle exchanges
   std::vector<std::byte> block_;      ///< of announcements

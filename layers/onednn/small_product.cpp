@@ -34,6 +34,7 @@ namespace avx512 {
 
 namespace avx2 {
 #define RONDA_SET RONDA_AVX2_SET
+#include <ronda/layers/onednn/small_product_loops.hpp>
 #undef RONDA_SET
 }  // namespace avx2
 

@@ -103,6 +103,7 @@ class Winners {
 
 }  // namespace
 
+#include <ronda/layers/onednn/winner_loops.hpp>
 #undef RONDA_SET
 
 }  // namespace avx2

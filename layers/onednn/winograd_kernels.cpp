@@ -38,6 +38,7 @@ constexpr int rows_of_tiles[] = {0, 6}, rows_of_channels[] = {0, 6};
 }  // namespace
 
 #define RONDA_SET RONDA_AVX2_SET
+#include <ronda/layers/onednn/winograd_loops.hpp>
 #undef RONDA_SET
 
 }  // namespace avx2

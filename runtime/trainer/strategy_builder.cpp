@@ -33,7 +33,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;
   options.steps_in_flight = on_processor ? 1 : given.steps_in_flight;
-  options.device_data = parts.device_data;
+  options.device_data.sets = parts.device_data;
   options.group_of = groups_of(given);
   if (given.bucket_bytes > 0) {
     options.fusion.bucket_bytes = given.bucket_bytes;

@@ -73,10 +73,10 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       const BatchPlan plan(40, 16, shard_of(world().communicator()), accumulate);
       BatchLoader loader(data, SampleOrder(40, 1, true), plan);
       MirroredOptions options;
-      options.fields = {data.fields().begin(), data.fields().end()};
-      options.batch_capacity = plan.capacity();
-      options.global_batch = 16;
-      options.micro_batches = accumulate;
+      options.shape.fields = {data.fields().begin(), data.fields().end()};
+      options.shape.batch_capacity = plan.capacity();
+      options.shape.global_batch = 16;
+      options.shape.micro_batches = accumulate;
       options.clip_norm = by_parts ? 0 : 1;
       options.ema_decay = 0.9;
       options.group_of = [](std::string_view) { return ParameterGroup{.pruned = true}; };

@@ -109,7 +109,7 @@ struct DeviceRun {
     if (devices == nullptr) return o;
     o.platform.device = computing = ComputeDevice::on(devices->device);
     o.platform.make_updater = make_fake_updater;
-    if (set.keep_data) o.device_data = {&data};
+    if (set.keep_data) o.device_data.sets = {&data};
     o.platform.gather = fake_gather;
     o.steps_in_flight = set.in_flight;
     o.memory_limit = set.memory_limit;

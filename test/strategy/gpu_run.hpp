@@ -55,7 +55,7 @@ struct Run {
     o.fusion.bucket_bytes = 8192;
     o.record_steps = set.record;
     o.steps_in_flight = set.in_flight;
-    if (set.keep_data) o.device_data = {&data};
+    if (set.keep_data) o.device_data.sets = {&data};
     const auto gpus = static_cast<int>(find_gpus().gpus.size());
     o.platform.device = device =
         ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));

@@ -59,10 +59,10 @@ struct Run {
 
   static MirroredOptions options(const Dataset& data, const Set& set, const BatchPlan& plan) {
     MirroredOptions o;
-    o.fields = {data.fields().begin(), data.fields().end()};
-    o.batch_capacity = plan.capacity();
-    o.global_batch = plan.global_batch();
-    o.micro_batches = set.accumulate;
+    o.shape.fields = {data.fields().begin(), data.fields().end()};
+    o.shape.batch_capacity = plan.capacity();
+    o.shape.global_batch = plan.global_batch();
+    o.shape.micro_batches = set.accumulate;
     o.clip_norm = set.clip_norm;
     o.clip_value = set.clip_value;
     o.ema_decay = set.ema_decay;

@@ -17,7 +17,7 @@ std::size_t share_of_bytes(std::size_t bytes, std::size_t ranks) { return (bytes
 
 ExchangeSettings exchange_settings(const MirroredOptions& options) {
   return {.fusion = options.fusion,
-          .micro_batches = options.micro_batches,
+          .micro_batches = options.shape.micro_batches,
           .node_update_bytes = options.node_update_bytes,
           .keeps_average = options.ema_decay > 0};
 }
@@ -31,7 +31,7 @@ StrategyPlan plan_mirrored(const MirroredOptions& options, const ExchangePlan& e
   const std::size_t exact = planned.elements() * sizeof(float);
   StrategyPlan plan;
   plan.device = options.platform.device;
-  plan.batch_capacity = options.batch_capacity;
+  plan.batch_capacity = options.shape.batch_capacity;
   plan.outputs = replica.program().output().shape;
   const auto sharing =
       exchange.has_one_copy(communicator) ? static_cast<std::size_t>(communicator.topology().ranks_on_node) : 1;
@@ -63,7 +63,7 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const E
   sink.on_detail(plan.memory.text());
   if (!sink.wants_details()) return;
   const FlushDenormals flushing(replica.stream().threads());
-  for (const auto& line : cost_table(replica.measure(options.fields))) sink.on_detail(line);
+  for (const auto& line : cost_table(replica.measure(options.shape.fields))) sink.on_detail(line);
 }
 
 }  // namespace ronda

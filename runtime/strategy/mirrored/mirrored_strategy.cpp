@@ -46,8 +46,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
                           .computing = test_shard_},
         options_, schedule, [](const TrainingState::Parts& parts) { return std::make_unique<TrainingState>(parts); }));
   });
-  keep_data(options_.device_data);
-  options_.device_data.clear();  // they may go before the strategy
+  keep_data(options_.device_data.sets);
+  options_.device_data.sets.clear();  // they may go before the strategy
   plan_.memory.exchange = device().context->device().kind == DeviceKind::cpu ? runner().exchange().report().memory : 0;
   check_memory_and_suggest();
   plan_.picks = picker.answered();
@@ -64,7 +64,7 @@ MirroredStrategy::~MirroredStrategy() { drain(); }
 
 void MirroredStrategy::make_replica(const Layer& model, const Loss& loss, Picker& picker) {
   replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
-                                       options_.fields, options_.batch_capacity, options_.global_batch, options_.seed,
+                                       options_.shape.fields, options_.shape.batch_capacity, options_.shape.global_batch, options_.seed,
                                        options_.reduce_dtype);
   plan_ = plan_mirrored(options_, *exchange_plan_, *replica_, *optimizer_, communicator_);
 }
@@ -94,7 +94,7 @@ std::unique_ptr<PlannedRankSums> MirroredStrategy::make_rank_sums() {
 void MirroredStrategy::check_memory_and_suggest() const {
   agree(communicator_, [&] {
     try {
-      check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+      check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity, options_.shape.micro_batches);
     } catch (const InputError& error) {
       throw InputError(error.what() + sharding_that_fits());
     }
@@ -139,9 +139,9 @@ void MirroredStrategy::require_micro_batches(std::size_t count) const {
     throw InputError(
         "all ranks take the same number of micro-batches where they sum the gradients of each, with .shard_gradients; "
         "leave that out, or take .shares = equal");
-  if (count == 0 || (options_.micro_batches == 1 && count > 1))
+  if (count == 0 || (options_.shape.micro_batches == 1 && count > 1))
     throw LogicError("a step of " + std::to_string(count) + " micro-batches was asked of a strategy for " +
-                     std::to_string(options_.micro_batches));
+                     std::to_string(options_.shape.micro_batches));
 }
 
 Outputs MirroredStrategy::evaluate_batch(const Batch& given, StepControl* sums) {

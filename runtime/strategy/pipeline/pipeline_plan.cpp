@@ -27,20 +27,20 @@ StrategyPlan plan_pipeline(const MirroredOptions& options, const StagedModel& mo
                            const WholeModel& whole, const Optimizer& optimizer, std::size_t slots) {
   StrategyPlan plan;
   plan.device = options.platform.device;
-  plan.batch_capacity = options.batch_capacity;
+  plan.batch_capacity = options.shape.batch_capacity;
   plan.outputs = model.output(model.stages() - 1).shape;
   plan.lines = model.lines();
   plan.lines.push_back(counted(model.stages(), "stage") + " of a pipeline, " +
-                       counted(static_cast<std::int64_t>(options.micro_batches), "micro-batch"));
+                       counted(static_cast<std::int64_t>(options.shape.micro_batches), "micro-batch"));
   const ReplicaPlan& planned = replica.plan();
   const BufferPlan& buffers = replica.program().buffer_plan();
   plan.memory = {
       .parameters = planned.arena_bytes + whole.bytes(),
-      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options.micro_batches),
+      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options.shape.micro_batches),
       .optimizer = planned.elements() * sizeof(float) * optimizer.states().size() +
                    (options.ema_decay > 0 ? planned.arena_bytes + whole.bytes() : 0),
       .activations = buffers.bytes - buffers.scratch_bytes +
-                     Stage::bytes(replica.program(), options.fields, options.batch_capacity, slots),
+                     Stage::bytes(replica.program(), options.shape.fields, options.shape.batch_capacity, slots),
       .workspace = buffers.scratch_bytes};
   return plan;
 }
@@ -52,7 +52,7 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
     for (const auto& note : each->take_notes()) sink.on_warning(note);
   for (const auto& line : plan.lines) sink.on_detail(line);
   const std::vector<std::string> memory = communicator.gather_texts(plan.memory.text());
-  const auto slots = static_cast<std::int64_t>(Stage::slots(stages, options.micro_batches));
+  const auto slots = static_cast<std::int64_t>(Stage::slots(stages, options.shape.micro_batches));
   for (std::size_t stage = 0; stage < stages; ++stage)
     sink.on_detail("stage " + std::to_string(stage) + ": " + counted(slots, "micro-batch") + " in flight; " +
                    memory[stage]);
@@ -61,8 +61,8 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
       listed(
           model.begins(), [](const std::string& name) { return name; }, " and ") +
       (ranks.shard.count > 1 ? "; " + std::to_string(ranks.shard.count) + " such pipelines share each step" : ""));
-  if (options.micro_batches >= stages) return;
-  const std::string share = formatted("%.0f %%", 100 * predicted_bubble(stages, options.micro_batches));
+  if (options.shape.micro_batches >= stages) return;
+  const std::string share = formatted("%.0f %%", 100 * predicted_bubble(stages, options.shape.micro_batches));
   sink.on_warning("ranks of the pipeline will wait for " + share +
                   " of each step: give .accumulate several times as many micro-batches as there are stages");
 }

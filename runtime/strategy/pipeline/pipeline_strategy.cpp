@@ -43,7 +43,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
     SumOverParts& over_stages = *exchange;
     run_by(make_runner(std::move(exchange), std::move(rank_sums), over_stages, schedule));
     stage_ = std::make_unique<Stage>(
-        Stage::Parts{ranks_.group, *replica_, std::move(more_), options_.fields, options_.batch_capacity});
+        Stage::Parts{ranks_.group, *replica_, std::move(more_), options_.shape.fields, options_.shape.batch_capacity});
   });
   for (auto& line : describe_sums(communicator_, ranks_, runner().exchange(), "stage"))
     plan_.lines.push_back(std::move(line));
@@ -65,9 +65,9 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
                              .loss = loss,
                              .primitives = *options_.platform.primitives,
                              .stream = *options_.platform.device.stream,
-                             .fields = options_.fields,
-                             .rows = options_.batch_capacity,
-                             .micro_batches = options_.micro_batches,
+                             .fields = options_.shape.fields,
+                             .rows = options_.shape.batch_capacity,
+                             .micro_batches = options_.shape.micro_batches,
                              .optimizer_states = optimizer_->states().size(),
                              .seed = options_.seed,
                              .plan_name = options_.plan_name};
@@ -78,9 +78,9 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
 
 void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
   replica_ = std::make_unique<Replica>(model_->take_program(ranks_.part), options_.platform.device,
-                                       options_.platform.primitives, options_.global_batch, options_.seed);
+                                       options_.platform.primitives, options_.shape.global_batch, options_.seed);
   const bool last = ranks_.part + 1 == stage_count_;
-  while (more_.size() + 1 < Stage::slots(stage_count_, options_.micro_batches))
+  while (more_.size() + 1 < Stage::slots(stage_count_, options_.shape.micro_batches))
     more_.push_back(plan_again(model_->graph(ranks_.part), last ? &loss : nullptr, *options_.platform.primitives,
                                answered, options_of_stage(ranks_.part)));
   whole_ = std::make_unique<WholeModel>(model_->partition(), ranks_.part, options_.ema_decay > 0);
@@ -109,7 +109,7 @@ std::unique_ptr<StepRunner> PipelineStrategy::make_runner(std::unique_ptr<Gradie
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 void PipelineStrategy::require_micro_batches(std::size_t count) const {
-  if (count == options_.micro_batches) return;
+  if (count == options_.shape.micro_batches) return;
   throw InputError("all stages of a pipeline take the same micro-batches; take .shares = equal");
 }
 
@@ -166,7 +166,7 @@ std::vector<StageCosts> PipelineStrategy::stages() {
   mine.memory = plan_.memory.total();
   mine.computing_seconds = stage_->busy_seconds();
   mine.waiting_seconds = stage_->waited_seconds() + runner().exchange().exposed_seconds();
-  return gather_costs(communicator_, mine, *model_, options_.micro_batches);
+  return gather_costs(communicator_, mine, *model_, options_.shape.micro_batches);
 }
 
 }  // namespace ronda

@@ -1,6 +1,7 @@
 #include <ronda/collectives/host/node/touch_pages.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/runtime/strategy/sharded/bucket_sums.hpp>
 
 #include <algorithm>

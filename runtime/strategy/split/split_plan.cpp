@@ -60,7 +60,7 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] {
     require_splittable(options_, *optimizer_);
-    model_ = std::make_unique<SplitModel>(build_graph(model, options_.fields, options_.batch_capacity), loss,
+    model_ = std::make_unique<SplitModel>(build_graph(model, options_.shape.fields, options_.shape.batch_capacity), loss,
                                           *options_.platform.primitives, picker, options_.strategy.or_default<Split>(),
                                           ranks_.parts);
     make_replica();
@@ -94,18 +94,18 @@ SplitStrategy::~SplitStrategy() = default;
 
 void SplitStrategy::make_replica() {
   replica_ = std::make_unique<Replica>(model_->take_program(ranks_.part), options_.platform.device,
-                                       options_.platform.primitives, options_.global_batch, options_.seed);
+                                       options_.platform.primitives, options_.shape.global_batch, options_.seed);
   const bool averages = options_.ema_decay > 0;
   whole_ = std::make_unique<WholeModel>(model_->partition(), ranks_.part, averages);
   const ReplicaPlan& planned = replica_->plan();
   const BufferPlan& buffers = replica_->program().buffer_plan();
   plan_.device = options_.platform.device;
-  plan_.batch_capacity = options_.batch_capacity;
+  plan_.batch_capacity = options_.shape.batch_capacity;
   plan_.outputs = replica_->program().output().shape;
   plan_.lines = model_->lines();
   plan_.memory = {
       .parameters = planned.arena_bytes + whole_->bytes(),
-      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches),
+      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options_.shape.micro_batches),
       .optimizer = planned.elements() * sizeof(float) * (optimizer_->states().size() + (averages ? 1 : 0)) +
                    (averages ? whole_->bytes() : 0),
       .activations = buffers.bytes - buffers.scratch_bytes,
@@ -165,7 +165,7 @@ void SplitStrategy::tell_plan() {
         (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
   if (!sink_.wants_details()) return;
   const FlushDenormals flushing = runner().flush_denormals();
-  for (const auto& line : cost_table(replica_->measure(options_.fields))) sink_.on_detail(line);  // of this part alone
+  for (const auto& line : cost_table(replica_->measure(options_.shape.fields))) sink_.on_detail(line);  // of this part alone
 }
 
 }  // namespace ronda

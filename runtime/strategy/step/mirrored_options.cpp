@@ -6,11 +6,11 @@ namespace ronda {
 
 MirroredOptions MirroredOptions::for_data(const Dataset& data, const BatchPlan& plan) {
   MirroredOptions options;
-  options.fields.assign(data.fields().begin(), data.fields().end());
-  options.batch_capacity = plan.capacity();
-  options.global_batch = plan.global_batch();
-  options.has_samples = plan.has_samples();
-  options.micro_batches = plan.micro_batches();
+  options.shape.fields.assign(data.fields().begin(), data.fields().end());
+  options.shape.batch_capacity = plan.capacity();
+  options.shape.global_batch = plan.global_batch();
+  options.shape.has_samples = plan.has_samples();
+  options.shape.micro_batches = plan.micro_batches();
   return options;
 }
 

@@ -20,17 +20,30 @@
 
 namespace ronda {
 
+/// The batches of a step.
+struct StepShape {
+  std::vector<Field> fields;       ///< fields of the training data; the model is planned for `input`
+  std::size_t batch_capacity = 0;  ///< rows per micro-batch on each rank
+  std::size_t global_batch = 0;    ///< samples per step over all ranks, which scale the loss gradient
+  bool has_samples = true;  ///< this rank has samples in each full step; false if there are more ranks than samples
+  std::size_t micro_batches = 1;  ///< per step; their gradients are summed before the one reduction
+};
+
+/// Datasets that a device keeps if it has room, so that batches need only the numbers of their samples (BatchLoader,
+/// BatchContents::samples): see Strategy::keeps.
+struct DeviceData {
+  std::vector<const Dataset*> sets;  ///< must live until the strategy is destroyed, or until forget_data
+  double share = 0.5;                ///< maximum share per dataset of the device memory that the model leaves free
+};
+
+/// Options that all strategies share.
 struct MirroredOptions {
   /// Default options for batches of `data` as cut by `plan`.
   [[nodiscard]] static MirroredOptions for_data(const Dataset& data, const BatchPlan& plan);
   /// These options with a complete platform. Throws LogicError, see Platform.
   [[nodiscard]] MirroredOptions completed() const;
 
-  std::vector<Field> fields;       ///< fields of the training data; the model is planned for `input`
-  std::size_t batch_capacity = 0;  ///< rows per micro-batch on each rank
-  std::size_t global_batch = 0;    ///< samples per step over all ranks, which scale the loss gradient
-  bool has_samples = true;  ///< this rank has samples in each full step; false if there are more ranks than samples
-  std::size_t micro_batches = 1;  ///< per step; their gradients are summed before the one reduction
+  StepShape shape;
 
   Initializer initializer = Initializer::he_normal;
   std::uint64_t seed = 1;
@@ -57,13 +70,9 @@ struct MirroredOptions {
   /// Platform to compute on. Primitives of a half type store activations, parameters and gradients in it; the trained
   /// parameters are float32.
   Platform platform;
-  /// Datasets that a device keeps if it has room, so that batches need only the numbers of their samples (BatchLoader,
-  /// BatchContents::samples): see MirroredStrategy::keeps. They must live until the strategy is destroyed, or until
-  /// forget_data.
-  std::vector<const Dataset*> device_data;
-  double device_data_share = 0.5;  ///< maximum share per dataset of the device memory that the model leaves free
-  Picks picks;                     ///< choices of an earlier run
-  std::string plan_name;           ///< source of `picks`, if timing is not allowed: see RankPicker
+  DeviceData device_data;
+  Picks picks;            ///< choices of an earlier run
+  std::string plan_name;  ///< source of `picks`, if timing is not allowed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
 };
 

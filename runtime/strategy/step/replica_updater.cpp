@@ -32,9 +32,9 @@ std::unique_ptr<Updater> make_updater(const MirroredOptions& options, Replica& r
 }
 
 StepQueueOptions queue_options(const MirroredOptions& options) {
-  return {.fields = options.fields,
-          .rows = options.batch_capacity,
-          .micro_batches = options.micro_batches,
+  return {.fields = options.shape.fields,
+          .rows = options.shape.batch_capacity,
+          .micro_batches = options.shape.micro_batches,
           .in_flight = options.steps_in_flight,
           .record = options.record_steps};
 }

@@ -18,7 +18,7 @@ StepRunner::StepRunner(Parts parts, const MirroredOptions& options, const Schedu
       other_sums_(replica_.device()),
       host_copy_(replica_.device()) {
   const auto& sharded = traits_.share;
-  accumulator_ = std::make_unique<GradientAccumulator>(replica_, sharded ? 1 : options.micro_batches);
+  accumulator_ = std::make_unique<GradientAccumulator>(replica_, sharded ? 1 : options.shape.micro_batches);
   updater_ =
       make_updater(options, replica_, parts.optimizer, schedule, sharded ? sharded->over_ranks : parts.over_parts,
                    sharded ? std::optional(sharded->share) : std::nullopt);
@@ -27,7 +27,7 @@ StepRunner::StepRunner(Parts parts, const MirroredOptions& options, const Schedu
   queue.record = queue.record && traits_.moves_alone;
   queue_ = make_step_queue(replica_.device(), communicator_, {traits_.sums, updater_->outcome()}, queue);
   state_ = make_state({communicator_, replica_, parts.optimizer, *updater_, *exchange_, *queue_,
-                       std::move(parts.shares), parts.computing, options.has_samples});
+                       std::move(parts.shares), parts.computing, options.shape.has_samples});
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ void Strategy::run_by(std::unique_ptr<StepRunner> runner) { runner_ = std::move(
 
 void Strategy::check_memory() const {
   agree(communicator_, [&] {
-    check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+    check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity, options_.shape.micro_batches);
   });
 }
 
@@ -59,7 +59,7 @@ std::string Strategy::explain_nonfinite(const Batch& batch) { return runner_->ex
 bool Strategy::keeps(const Dataset& data) const noexcept { return runner_->queue().keeps(data); }
 
 void Strategy::keep_data(std::span<const Dataset* const> data) {
-  KeptDataOptions kept{.share = options_.device_data_share};
+  KeptDataOptions kept{.share = options_.device_data.share};
   if (options_.memory_limit > 0) kept.memory_left = options_.memory_limit - plan_.memory.total();  // checked before
   plan_.memory.data =
       keep_on_devices(communicator_, device(), runner_->queue(), data, options_.platform.gather, kept, sink_);
