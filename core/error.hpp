@@ -2,20 +2,24 @@
 #include <concepts>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
 /// Exit status of a process; scripts depend on the numbers.
 enum class ExitStatus : int { done = 0, failed = 1, bad_input = 2, stopped_resumable = 75 };
 
-/// Base of all exceptions that Ronda throws. The text gives the expected and the actual value, the place, and the
-/// remedy. It names an option by its field after a dot, `.batch_size = 64`, as in a program; applications replace this
-/// by the name of their command-line option.
+/// Base of all exceptions that Ronda throws. The message gives the expected and the actual value, the place, and the
+/// remedy. `what()` names options as a program does, `.batch_size = 64`; applications show `message()` with the names
+/// of their command line (Message::text_with).
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& what, ExitStatus status = ExitStatus::failed)
-      : std::runtime_error(what), status_(status) {}
+  explicit Error(Message message, ExitStatus status = ExitStatus::failed)
+      : std::runtime_error(message.text()), message_(std::move(message)), status_(status) {}
 
+  [[nodiscard]] const Message& message() const noexcept { return message_; }
   [[nodiscard]] ExitStatus status() const noexcept { return status_; }
 
   /// True if every rank throws this same error at the same place, so that no rank waits for another and only one has to
@@ -24,6 +28,7 @@ class Error : public std::runtime_error {
   void set_agreed() noexcept { agreed_ = true; }
 
  private:
+  Message message_;
   ExitStatus status_;
   bool agreed_ = false;
 };
@@ -31,7 +36,7 @@ class Error : public std::runtime_error {
 /// Wrong input by the user: an unknown option, a missing or damaged file, sizes that do not match. Status 2.
 class InputError : public Error {
  public:
-  explicit InputError(const std::string& what) : Error(what, ExitStatus::bad_input) {}
+  explicit InputError(Message message) : Error(std::move(message), ExitStatus::bad_input) {}
 };
 
 /// The launcher, MPI or another rank failed. Status 1.
@@ -57,6 +62,12 @@ class LogicError : public Error {
  public:
   using Error::Error;
 };
+
+/// The message of an Error, or the text of any other exception.
+[[nodiscard]] inline Message message_of(const std::exception& error) {
+  const auto* const ours = dynamic_cast<const Error*>(&error);
+  return ours == nullptr ? Message(error.what()) : ours->message();
+}
 
 /// The same error, marked as thrown by all ranks: see Error::agreed.
 template <std::derived_from<Error> E>

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/core/message.hpp>
 #include <ronda/core/metric.hpp>
 
 namespace ronda {
@@ -62,6 +63,8 @@ struct EpochReport {
   StepTimes times;  ///< times of this rank, summed over the epoch
 };
 
+enum class Severity { detail, note, warning };
+
 /// Receives the events of a training. The library itself prints nothing.
 class EventSink {
  public:
@@ -71,11 +74,23 @@ class EventSink {
   /// Whether details are used: some take time to compute.
   [[nodiscard]] virtual bool wants_details() const { return false; }
   virtual void on_warning(std::string_view /*text*/) {}  ///< a fallback was taken; training continues
+  /// A detail, a note or a warning that names options. By default calls the function above for its severity, with the
+  /// names of C++.
+  virtual void on_message(Severity severity, const Message& message) { on_text(severity, message.text()); }
   virtual void on_start(const StartReport&) {}
   virtual void on_step(const StepReport&) {}
   /// The state after `step` is about to be saved: flush the output of the steps so far, so that it is not lost.
   virtual void on_checkpoint(std::uint64_t /*step*/) {}
   virtual void on_epoch(const EpochReport&) {}
+
+ protected:
+  void on_text(Severity severity, std::string_view text) {
+    switch (severity) {
+      case Severity::detail: return on_detail(text);
+      case Severity::note: return on_note(text);
+      case Severity::warning: return on_warning(text);
+    }
+  }
 };
 
 /// Forwards every event to several sinks, in the order in which they were added. They must outlive it.

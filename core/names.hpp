@@ -18,7 +18,7 @@ using EnumNames = std::array<std::pair<Enum, std::string_view>, count>;
 
 /// @param what  for messages: `an allreduce`. Throws InputError that lists the names.
 template <class Enum, std::size_t count>
-[[nodiscard]] Enum parse_name(const EnumNames<Enum, count>& names, std::string_view name, const std::string& what) {
+[[nodiscard]] Enum parse_name(const EnumNames<Enum, count>& names, std::string_view name, const Message& what) {
   for (const auto& [value, text] : names)
     if (text == name) return value;
   const auto text_of = [](const auto& entry) { return entry.second; };

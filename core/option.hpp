@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/core/message.hpp>
+
 namespace ronda {
 
 /// The description of an option. Used by the command line, configuration files, --help, docs/options.md, the comparison
@@ -23,9 +25,9 @@ struct Option {
   bool negated = false;                  ///< a flag whose name denies the field: --no-shuffle
   /// Why the option has no effect; follows "has no meaning": `for .optimizer.name = sgd: it is for adam`. Empty: the
   /// option has an effect.
-  std::string unread = {};
+  Message unread = {};
 
-  /// `batch_size`: the library's errors name the field this way, after a dot.
+  /// `batch_size`: the field of a Setting in the library's messages.
   [[nodiscard]] std::string field_name() const {
     std::string text(field.empty() ? name : field);
     std::ranges::replace(text, '-', '_');

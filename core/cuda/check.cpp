@@ -11,7 +11,8 @@ void check(cudaError_t status, std::string_view call) {
   const std::string text =
       std::string(call) + " failed: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
   if (status == cudaErrorMemoryAllocation)
-    throw ResourceError(text + "; take a smaller batch, or .accumulate, or a GPU that nobody else uses");
+    throw ResourceError(text + "; take a smaller batch, or " + setting("accumulate") +
+                        ", or a GPU that nobody else uses");
   throw DeviceError(text);
 }
 

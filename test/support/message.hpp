@@ -1,8 +1,11 @@
 #pragma once
+#include <concepts>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include <ronda/core/message.hpp>
 
 namespace ronda::test {
 
@@ -21,6 +24,9 @@ inline void require_mentions(const std::string& text, std::initializer_list<std:
   for (const auto part : parts)
     if (text.find(part) == std::string::npos)
       throw std::runtime_error("expected '" + std::string(part) + "' in '" + text + "'");
+}
+inline void require_mentions(const std::same_as<Message> auto& message, std::initializer_list<std::string_view> parts) {
+  require_mentions(message.text(), parts);
 }
 
 }  // namespace ronda::test
