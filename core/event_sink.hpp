@@ -110,6 +110,9 @@ class FanOut final : public EventSink {
   void on_warning(std::string_view text) override {
     for (auto* sink : sinks_) sink->on_warning(text);
   }
+  void on_message(Severity severity, const Message& message) override {
+    for (auto* sink : sinks_) sink->on_message(severity, message);
+  }
   void on_start(const StartReport& report) override {
     for (auto* sink : sinks_) sink->on_start(report);
   }

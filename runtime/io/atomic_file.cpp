@@ -99,7 +99,7 @@ void check_creatable(const fs::path& path) {
   try {
     static_cast<void>(AtomicFile(path));
   } catch (const NoRoomError& error) {
-    throw InputError(error.what());
+    throw InputError(error.message());
   }
 }
 

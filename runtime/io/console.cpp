@@ -126,16 +126,17 @@ LogInterval parse_log_interval(std::string_view text) {
   const auto parsed = std::from_chars(text.data(), end, steps);
   if (parsed.ec == std::errc() && parsed.ptr == end) return {.steps = steps, .seconds = 0};
   if (const auto seconds = parse_duration(text)) return {.steps = 0, .seconds = *seconds};
-  throw InputError(".log_every = " + printable(text) +
+  throw InputError(setting("log_every", printable(text)) +
                    ": expected a number of steps, a time as 30s, 10m or 1h, or 0 for no lines");
 }
 
-Console::Console(Verbosity verbosity, LogInterval log_every)
+Console::Console(Verbosity verbosity, LogInterval log_every, SettingNames names)
     : Console(std::cout, std::cerr,
               {.verbosity = verbosity,
                .log_every = log_every,
                .bar_width = terminal_width(2),
-               .table_on_terminal = terminal_width(1) > 0}) {}
+               .table_on_terminal = terminal_width(1) > 0,
+               .names = std::move(names)}) {}
 
 Console::~Console() { clear_bar(); }
 
@@ -153,6 +154,10 @@ void Console::on_detail(std::string_view text) {
 }
 
 void Console::on_warning(std::string_view text) { say("ronda: warning: ", text); }
+
+void Console::on_message(Severity severity, const Message& message) {
+  on_text(severity, message.text_with(options_.names));
+}
 
 void Console::on_start(const StartReport& report) {
   start_ = report;

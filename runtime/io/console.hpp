@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/event_sink.hpp>
@@ -31,6 +32,7 @@ struct ConsoleOptions {
   LogInterval log_every = {};      ///< lines within an epoch, without a bar
   int bar_width = 0;               ///< columns of the terminal for messages (see terminal_width); 0: no bar
   bool table_on_terminal = false;  ///< whether the table goes to the same terminal as the bar
+  SettingNames names = {};         ///< names of settings in messages
 };
 
 /// Prints the progress of a training: a table with a line per epoch, and, on a terminal, a bar for the current epoch;
@@ -40,12 +42,12 @@ struct ConsoleOptions {
 class Console final : public EventSink {
  public:
   /// Prints to standard output and standard error, with a bar if standard error is a terminal (also mpirun's).
-  explicit Console(Verbosity verbosity = Verbosity::normal, LogInterval log_every = {});
+  explicit Console(Verbosity verbosity = Verbosity::normal, LogInterval log_every = {}, SettingNames names = {});
   /// @param table     destination of the table, usually standard output
   /// @param messages  destination of the bar, notes and warnings, usually standard error. Both must outlive the
   ///                  console.
   Console(std::ostream& table, std::ostream& messages, ConsoleOptions options)
-      : table_(table), messages_(messages), options_(options) {}
+      : table_(table), messages_(messages), options_(std::move(options)) {}
   /// Erases the bar.
   ~Console() override;
   Console(const Console&) = delete;
@@ -55,6 +57,7 @@ class Console final : public EventSink {
   void on_detail(std::string_view text) override;
   [[nodiscard]] bool wants_details() const override { return options_.verbosity == Verbosity::verbose; }
   void on_warning(std::string_view text) override;
+  void on_message(Severity severity, const Message& message) override;
   void on_start(const StartReport& report) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;

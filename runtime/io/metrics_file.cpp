@@ -138,7 +138,7 @@ MetricsFile::MetricsFile(std::filesystem::path path, EventSink* warned)
   struct stat status {};
   regular_ = ::fstat(file_->number(), &status) == 0 && S_ISREG(status.st_mode);
   if (regular_ && lock_whole(file_->number()) == FileLock::Outcome::busy)
-    throw InputError(".metrics = " + path_.string() +
+    throw InputError(setting("metrics", path_.string()) +
                      " is being written by another training: end that training, or give this one a file of its own");
   last_.reserve(longest_step);
 }

@@ -54,7 +54,7 @@ PlanFile read_plan(const fs::path& path) {
   try {
     return parse_plan(read_text(path), path);
   } catch (const InputError& error) {
-    throw InputError(std::string(error.what()) + "; remove the file, and the next run writes a new plan");
+    throw InputError(error.message() + "; remove the file, and the next run writes a new plan");
   }
 }
 

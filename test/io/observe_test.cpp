@@ -125,6 +125,19 @@ TEST_CASE("notes, details and warnings are heard as loudly as asked") {
   REQUIRE(said(Verbosity::verbose).first == "ronda: note\nronda: detail\nronda: warning: careful\n");
 }
 
+TEST_CASE("a message is shown by its severity, with the console's names of settings") {
+  const auto said = [](Severity severity, SettingNames names) {
+    Written written({.verbosity = Verbosity::normal, .names = std::move(names)});
+    written.console.on_message(severity, "take " + setting("batch_size", 4));
+    return written.messages.str();
+  };
+  const auto as_option = [](const Setting& setting) { return "--" + setting.field + " " + setting.value.value_or(""); };
+  CHECK(said(Severity::note, as_option) == "ronda: take --batch_size 4\n");
+  CHECK(said(Severity::warning, as_option) == "ronda: warning: take --batch_size 4\n");
+  CHECK(said(Severity::detail, as_option).empty());
+  CHECK(said(Severity::note, {}) == "ronda: take .batch_size = 4\n");
+}
+
 TEST_CASE("verbose tells where a step's time went") {
   Written written({.verbosity = Verbosity::verbose});
   for (std::uint64_t step = 1; step <= 1000; ++step) written.console.on_step(step_report(step));
@@ -211,9 +224,14 @@ TEST_CASE("a fan-out passes everything on, in order") {
   both.on_note("a");
   both.on_detail("b");
   both.on_warning("c");
+  for (const Severity severity : {Severity::note, Severity::detail, Severity::warning})
+    both.on_message(severity, setting("x", 1));
   both.on_step(step_report(7));
   both.on_epoch(epoch_report(3));
-  REQUIRE(log == "1note a 2note a 1detail b 2detail b 1warning c 2warning c 1step 7 2step 7 1epoch 3 2epoch 3 ");
+  REQUIRE(log ==
+          "1note a 2note a 1detail b 2detail b 1warning c 2warning c "
+          "1note .x = 1 2note .x = 1 1detail .x = 1 2detail .x = 1 1warning .x = 1 2warning .x = 1 "
+          "1step 7 2step 7 1epoch 3 2epoch 3 ");
 }
 
 TEST_CASE("a terminal has a width") {
