@@ -224,7 +224,7 @@ std::string CsvTable::remark() const {
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
   if (static_cast<unsigned char>(options.separator) >= 0x80 ||
       std::string_view("\"\r\n").find(options.separator) != std::string_view::npos)
-    throw InputError("read_csv: .separator is a character of ASCII, no quote and no end of a line");
+    throw InputError("read_csv: " + setting("separator") + " is a character of ASCII, no quote and no end of a line");
   const std::string text = whole_text(path);
   CsvReader reader(text, path, options.separator);
   std::vector<std::string> fields;

@@ -19,8 +19,8 @@ void check(const ImageFolderOptions& options) {
   check_picture_sizes(options.size, options.resize);
   constexpr std::size_t most_readers = 1024;
   if (options.readers < 1 || options.readers > most_readers)
-    throw InputError("from 1 to " + std::to_string(most_readers) +
-                     " threads read images, found .readers = " + std::to_string(options.readers));
+    throw InputError("from 1 to " + std::to_string(most_readers) + " threads read images, found " +
+                     setting("readers", options.readers));
   CropRange{options.least_area, options.least_ratio}.check("a folder of images");
 }
 
@@ -64,7 +64,8 @@ void ImageFolder::Impl::read_row(std::size_t reader, std::size_t row, const Samp
   batch.target().as<std::int32_t>()[row] = entry.label;
   float* const pixels = batch.input().pointer<float>() + row * static_cast<std::size_t>(fields[0].shape.count());
   const auto error = [&](const std::exception& cause) {
-    return printable((list.folder / entry.file).string()) + ", sample " + std::to_string(sample) + ": " + cause.what();
+    return printable((list.folder / entry.file).string()) + ", sample " + std::to_string(sample) + ": " +
+           message_of(cause);
   };
   try {
     read_pixels(readers[reader], row, request, pixels);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/message.hpp>
 #include <ronda/data/dataset.hpp>
 
 namespace ronda {
@@ -18,7 +19,7 @@ struct ImageFolderOptions {
   double least_area = 0.08, least_ratio = 0.75;
   std::size_t readers = 1;    ///< decoding threads, including the thread that calls `read`
   bool skip_damaged = false;  ///< a damaged file becomes a sample of weight 0, and is counted; false: an error
-  std::string damage_remedy = ".skip_damaged leaves such files out";  ///< end of that error's text
+  Message damage_remedy = setting("skip_damaged") + " leaves such files out";  ///< end of that error's text
 };
 
 /// A folder of pictures with one subfolder per class, in the order of PyTorch's ImageFolder: classes are the names of

@@ -136,8 +136,8 @@ std::int32_t label_of(std::string_view field, std::int32_t classes, const LineRe
 
 void check_header(std::string_view line, const LineReader& reader) {
   if (number_of(line.substr(0, line.find('\t'))))
-    throw reader.error("expected names of columns, found '" + shown(line) +
-                       "'; read a file without them with .header = false");
+    throw reader.error("expected names of columns, found '" + shown(line) + "'; read a file without them with " +
+                       setting("header", "false"));
 }
 
 void add_line(std::string_view line, std::int32_t classes, const LineReader& reader, LabelledText& result) {

@@ -14,7 +14,7 @@ namespace {
 PictureFilesOptions checked(const PictureFilesOptions& options) {
   check_picture_sizes(options.size, options.resize);
   if (options.channels != 1 && options.channels != Picture::channels)
-    throw InputError("a picture has 1 or 3 channels, found .channels = " + std::to_string(options.channels));
+    throw InputError("a picture has 1 or 3 channels, found " + setting("channels", options.channels));
   return options;
 }
 
@@ -52,7 +52,7 @@ void PictureFiles::read(const SampleRequest& request, Batch& batch) const {
     try {
       tools_->reader.read_middle(file, options_.size, options_.resize, grey ? tools_->colours.data() : pixels);
     } catch (const InputError& cause) {
-      throw InputError(printable(file.string()) + ": " + cause.what());
+      throw InputError(printable(file.string()) + ": " + cause.message());
     }
     if (grey) write_grey(tools_->colours, pixels);
     batch.target().as<std::int32_t>()[row] = 0;

@@ -45,7 +45,7 @@ void TransformedDataset::read(const SampleRequest& request, Batch& batch) const 
         step.transform.apply(SampleRow(batch, row, scratch_), request.key(row, step.stream));
       } catch (const std::exception& error) {
         throw InputError("the transform " + step.transform.name + ", sample " + std::to_string(request.samples[row]) +
-                         " in epoch " + std::to_string(request.epoch) + ": " + error.what());
+                         " in epoch " + std::to_string(request.epoch) + ": " + message_of(error));
       }
 }
 

@@ -48,8 +48,8 @@ void require_normalisable(const Graph& graph) {
     const Shape& shape = graph.values[node.inputs.front()].shape;
     if (spec == nullptr || spec->held || spec->synchronized || shape.count() > shape[shape.rank() - 1]) continue;
     throw InputError(node.name + " would normalise one value a channel in training, " + shape.text() +
-                     ", and nothing can be learnt behind it: give a rank and micro-batch at least 2 samples "
-                     "(.batch_size), or take a SyncBatchNorm or a LayerNorm");
+                     ", and nothing can be learnt behind it: give a rank and micro-batch at least 2 samples (" +
+                     setting("batch_size") + "), or take a SyncBatchNorm or a LayerNorm");
   }
 }
 

@@ -24,7 +24,9 @@ Value build_trained(const Layer& layer, const Spec& spec, const Value& x, const 
 
 /// @param stride  as the layer has it
 void pad_to_same(ConvolutionSpec& spec, const std::string& stride) {
-  if (spec.stride != 1) throw InputError("a convolution with .padding = same_padding has .stride = 1, not " + stride);
+  if (spec.stride != 1)
+    throw InputError("a convolution with " + setting("padding", "same_padding") + " has " + setting("stride", "1") +
+                     ", not " + stride);
   const auto& [height, width] = spec.kernel;
   const HeightWidth zeros{spec.dilation.height * (height - 1), spec.dilation.width * (width - 1)};
   spec.padding = {zeros.height / 2, zeros.width / 2};

@@ -1,6 +1,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/layers/losses.hpp>
+#include <ronda/core/shortest.hpp>
+#include <ronda/layers/processor_alone.hpp>
+#include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -43,9 +46,7 @@ class Checked final : public LossOperation {
       throw InputError("softmax cross entropy takes labels int32 " + labels_.text() + " or probabilities float32 " +
                        probabilities_.text() + ", not " + target.desc().text());
     if (soft && !takes_probabilities_)
-      throw InputError(
-          "softmax cross entropy with probabilities as targets, as mixup makes them, computes on the processor alone; "
-          "use .device = cpu");
+      throw processor_alone("softmax cross entropy with probabilities as targets, as mixup makes them,");
     operation_->run(outputs, target, gradient, scratch, pass);
   }
 
@@ -77,9 +78,7 @@ std::unique_ptr<LossOperation> SoftmaxCrossEntropy::make(const TensorDesc& outpu
     throw InputError("softmax cross entropy was given " + std::to_string(spec_.weights.size()) + " weights for the " +
                      std::to_string(classes) + " classes of outputs " + outputs.text());
   auto operation = primitives.softmax_cross_entropy(outputs, spec_);
-  if (!operation)
-    throw InputError(
-        "softmax cross entropy with weights of classes computes on the processor alone; use .device = cpu");
+  if (!operation) throw processor_alone("softmax cross entropy with weights of classes");
   return std::make_unique<Checked>(outputs.shape, primitives.on_processor(), std::move(operation));
 }
 

@@ -57,36 +57,36 @@ InputError not_images(const char* what, const Shape& in) {
                     in.text());
 }
 
-void require_from(std::int64_t least, const HeightWidth& value, const char* field, const Windows& windows) {
+void require_from(std::int64_t least, const HeightWidth& value, std::string_view field, const Windows& windows) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (std::min(value.height, value.width) >= least && std::max(value.height, value.width) <= most) return;
-  throw InputError(std::string(windows.what) + ": " + field + " = " + windows.text(value) + " is not from " +
+  throw InputError(std::string(windows.what) + ": " + setting(field, windows.text(value)) + " is not from " +
                    std::to_string(least) + " to " + std::to_string(most));
 }
 
 /// (H + padding − dilation · (kernel − 1) − 1) / stride + 1, with the padding of both sides, and the same of W.
 HeightWidth window_count(const HeightWidth& image, const Windows& windows) {
   const auto& [what, of_sequence, kernel, stride, padding, dilation, trailing] = windows;
-  require_from(1, kernel, ".kernel", windows);
-  require_from(1, stride, ".stride", windows);
-  require_from(0, padding, ".padding", windows);
-  require_from(1, dilation, ".dilation", windows);
-  require_from(0, trailing, ".trailing", windows);
+  require_from(1, kernel, "kernel", windows);
+  require_from(1, stride, "stride", windows);
+  require_from(0, padding, "padding", windows);
+  require_from(1, dilation, "dilation", windows);
+  require_from(0, trailing, "trailing", windows);
   const std::int64_t height =
       image.height + 2 * padding.height + trailing.height - dilation.height * (kernel.height - 1) - 1;
   const std::int64_t width = image.width + 2 * padding.width + trailing.width - dilation.width * (kernel.width - 1) - 1;
   if (height < 0 || width < 0)
     throw InputError(
-        std::string(what) + ": .kernel = " + windows.text(kernel) +
-        (dilation == 1 ? "" : " with .dilation = " + windows.text(dilation)) + " does not fit " +
+        std::string(what) + ": " + setting("kernel", windows.text(kernel)) +
+        (dilation == 1 ? "" : " with " + setting("dilation", windows.text(dilation))) + " does not fit " +
         (of_sequence ? "sequences of " + std::to_string(image.width) + " steps"
                      : "images of " + std::to_string(image.height) + "x" + std::to_string(image.width) + " pixels") +
-        " with .padding = " + windows.text(padding));
+        " with " + setting("padding", windows.text(padding)));
   return {height / stride.height + 1, width / stride.width + 1};
 }
 
 void require_groups(const ConvolutionSpec& spec, std::int64_t channels) {
-  const std::string groups = "convolution: .groups = " + std::to_string(spec.groups);
+  const Message groups = "convolution: " + setting("groups", spec.groups);
   if (spec.groups < 1) throw InputError(groups + " is not at least 1");
   if (channels % spec.groups != 0)
     throw InputError(groups + " does not divide the " + std::to_string(channels) + " channels of the input");
@@ -165,7 +165,7 @@ Shape attended(const AttentionSpec& spec, std::span<const Shape> inputs) {
     throw InputError("an attention of " + std::to_string(spec.heads) +
                      " heads takes (N, T, 3 · width), with a width that they divide, not " + in.text());
   if (!(spec.dropout >= 0 && spec.dropout <= 1))
-    throw InputError("an attention's .dropout is from 0 to 1, not " + std::to_string(spec.dropout));
+    throw InputError("an attention's " + setting("dropout") + " is from 0 to 1, not " + std::to_string(spec.dropout));
   if (inputs.size() == 2 && inputs[1] != Shape{in[0]})
     throw InputError("an attention takes one length a sample, int32 (N), not " + inputs[1].text());
   return {in[0], in[1], in[2] / 3};
@@ -306,8 +306,8 @@ Shape pool_output(const Shape& in, const PoolSpec& spec) {
   const HeightWidth windows = window_count({image[1], image[2]}, all);
   // A window could lie in the padding alone.
   if (2 * spec.padding.height > spec.kernel.height || 2 * spec.padding.width > spec.kernel.width)
-    throw InputError("pooling: .padding = " + all.text(spec.padding) +
-                     " is more than half of .kernel = " + all.text(spec.kernel));
+    throw InputError("pooling: " + setting("padding", all.text(spec.padding)) + " is more than half of " +
+                     setting("kernel", all.text(spec.kernel)));
   if (sequence) return {in[0], windows.width, in[2]};
   return {in[0], windows.height, windows.width, in[3]};
 }

@@ -20,10 +20,10 @@ constexpr EnumNames<DType, 2> reduce_dtypes{{{DType::bfloat16, "bfloat16"}, {DTy
 }  // namespace
 
 Precision parse_precision(std::string_view name) {
-  return parse_name(names, name, "a type to compute in (.precision)");
+  return parse_name(names, name, "a type to compute in (" + setting("precision") + ")");
 }
 DType parse_reduce_dtype(std::string_view name) {
-  return parse_name(reduce_dtypes, name, "a type to sum gradients in (.reduce_dtype)");
+  return parse_name(reduce_dtypes, name, "a type to sum gradients in (" + setting("reduce_dtype") + ")");
 }
 std::string_view name_of(Precision precision) noexcept { return find_name(names, precision); }
 

@@ -70,8 +70,8 @@ std::string names_of_readers(std::string_view field) {
 /// What was given and would not be used is no training that anybody meant.
 void refuse_what_is_not_read(const OptimizerOptions& options) {
   const auto refuse = [&](std::string_view field) {
-    throw InputError(".optimizer." + std::string(field) + " has no meaning for .optimizer.name = " + options.name +
-                     ": it is for " + names_of_readers(field));
+    throw InputError(setting("optimizer." + std::string(field)) + " has no meaning for " +
+                     setting("optimizer.name", options.name) + ": it is for " + names_of_readers(field));
   };
   for (const NumberRange& number : numbers)
     if (number.value != &OptimizerOptions::weight_decay && options.*number.value &&

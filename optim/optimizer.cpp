@@ -63,7 +63,8 @@ void Optimizer::bind(OptimizerBindings bindings) {
       throw LogicError("parameter " + segment.name + " does not fit into the optimizer's arena");
     if (segment.touched != nullptr && needs_norms())
       throw InputError("optimizer " + std::string(name()) + " needs norms of whole parameters, and the gradient of " +
-                       segment.name + " is sparse; take another optimizer, or an embedding with .sparse = false");
+                       segment.name + " is sparse; take another optimizer, or an embedding with " +
+                       setting("sparse", "false"));
     free = segment.offset + count;
     longest = std::max(longest, count);
     steps_.push_back({.dimensions = static_cast<int>(segment.desc.shape.rank())});

@@ -39,10 +39,9 @@ Result with_rule(const Optimizer& optimizer, Body&& body) {
     if (const auto* found = dynamic_cast<const RuleOptimizer<Rule>*>(&optimizer)) result = body(found->rule());
   });
   if (!result && optimizer.on_processor_alone())
-    throw InputError(
-        "the optimizer '" + std::string(optimizer.name()) +
-        "' computes on the processor alone, and in float32: take .device = cpu and .precision = float32, or another "
-        "optimizer");
+    throw InputError("the optimizer '" + std::string(optimizer.name()) +
+                     "' computes on the processor alone, and in float32: take " + setting("device", "cpu") + " and " +
+                     setting("precision", "float32") + ", or another optimizer");
   if (!result)
     throw InputError("the optimizer '" + std::string(optimizer.name()) +
                      "' has a rule of its own: make its updater from KernelUpdater<Rule, …>, and give it as "

@@ -28,18 +28,18 @@ double scale(const ScheduleOptions& options) {
   return std::pow(ratio, parse_name(scaling_powers, options.scaling, "a scaling of the learning rate"));
 }
 
-void check(bool good, const std::string& what) {
+void check(bool good, const Message& what) {
   if (!good) throw InputError(what);
 }
 
 void check_one_cycle(const ScheduleOptions& options) {
-  check(options.warmup_steps == 0,
-        "a schedule one_cycle warms up by itself, for .pct_start of the steps; take away .warmup_epochs");
+  check(options.warmup_steps == 0, "a schedule one_cycle warms up by itself, for " + setting("pct_start") +
+                                       " of the steps; take away " + setting("warmup_epochs"));
   check(options.pct_start >= 0 && options.pct_start <= 1,
-        ".pct_start is a share of the steps, from 0 to 1, found " + shortest(options.pct_start));
+        setting("pct_start") + " is a share of the steps, from 0 to 1, found " + shortest(options.pct_start));
   for (const double factor : {options.div_factor, options.final_div_factor})
-    check(factor > 0 && std::isfinite(factor),
-          ".div_factor and .final_div_factor are numbers above 0, found " + shortest(factor));
+    check(factor > 0 && std::isfinite(factor), setting("div_factor") + " and " + setting("final_div_factor") +
+                                                   " are numbers above 0, found " + shortest(factor));
 }
 
 }  // namespace
@@ -78,14 +78,12 @@ Schedule::Schedule(const ScheduleOptions& options)
         "the schedule's step factor must be 0 or more, found " + shortest(options.step_factor));
   check(not_negative(options.power), "the schedule's power must be 0 or more, found " + shortest(options.power));
   if (kind_ == Kind::exponential)
-    check(gamma_ > 0 && std::isfinite(gamma_),
-          "an exponential schedule multiplies the rate with .gamma, a number above "
-          "0, after each epoch; found " +
-              shortest(gamma_));
+    check(gamma_ > 0 && std::isfinite(gamma_), "an exponential schedule multiplies the rate with " + setting("gamma") +
+                                                   ", a number above 0, after each epoch; found " + shortest(gamma_));
   if (kind_ == Kind::cosine_restarts)
     check(first_cosine_ >= 1 && std::isfinite(first_cosine_) && restart_factor_ >= 1,
-          "a schedule cosine_restarts needs the length of the first cosine, .restart_epochs, of a step or more, and a "
-          ".restart_factor from 1 on; found " +
+          "a schedule cosine_restarts needs the length of the first cosine, " + setting("restart_epochs") +
+              ", of a step or more, and a " + setting("restart_factor") + " from 1 on; found " +
               shortest(options.restart_epochs) + " and " + std::to_string(options.restart_factor));
   if (kind_ == Kind::one_cycle) check_one_cycle(options);
   check(options.base_batch > 0, "the base batch of learning rate scaling must be at least 1, found 0");

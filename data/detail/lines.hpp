@@ -48,7 +48,7 @@ class LineReader {
   [[nodiscard]] std::size_t line() const noexcept { return line_; }  ///< of the last `next`, from 1
 
   /// To throw: names the file and the line.
-  [[nodiscard]] InputError error(const std::string& text) const {
+  [[nodiscard]] InputError error(const Message& text) const {
     return InputError(path_.string() + ", line " + std::to_string(line_) + ": " + text);
   }
 

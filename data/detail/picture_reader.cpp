@@ -41,9 +41,8 @@ ResampleAxis part(std::int64_t begin, std::int64_t extent, std::int64_t size) {
 void check_picture_sizes(std::int64_t size, std::int64_t resize) {
   constexpr std::int64_t most = 1 << 14;
   if (size < 1 || size > resize || resize > most)
-    throw InputError("pictures are from 1 to .resize = " + std::to_string(resize) +
-                     " pixels large, and that is at most " + std::to_string(most) +
-                     ", found .size = " + std::to_string(size));
+    throw InputError("pictures are from 1 to " + setting("resize", resize) + " pixels large, and that is at most " +
+                     std::to_string(most) + ", found " + setting("size", size));
 }
 
 void PictureReader::decode(const std::filesystem::path& path, const WantedPart& wanted) {

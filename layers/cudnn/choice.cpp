@@ -39,12 +39,14 @@ std::string_view Choice::engine_of(std::string_view candidate, std::string_view 
 Choice::Picked Choice::pick(Picker& picker, const std::string& question, const std::string& why_none,
                             const EngineRules& rules) const {
   if (std::ranges::none_of(candidates_, [](const Candidate& c) { return static_cast<bool>(c.run); }))
-    throw DeviceError("NVIDIA's libraries have nothing for " + question + ": " + why_none +
-                      (why_none.empty() || failure_.empty() ? "" : "; ") + failure_ +
-                      (rules.precision == Precision::float32 ? "; .precision = tf32 takes engines that are less exact,"
-                                                             : "; a newer cuDNN may have one,") +
-                      (rules.deterministic ? " .nondeterministic those that add up in any order," : "") +
-                      " and .device = cpu none of them");
+    throw DeviceError(
+        "NVIDIA's libraries have nothing for " + question + ": " + why_none +
+        (why_none.empty() || failure_.empty() ? "" : "; ") + failure_ +
+        (rules.precision == Precision::float32
+             ? "; " + setting("precision", "tf32") + " takes engines that are less exact,"
+             : "; a newer cuDNN may have one,") +
+        (rules.deterministic ? " " + setting("nondeterministic") + " those that add up in any order," : "") + " and " +
+        setting("device", "cpu") + " none of them");
   const std::size_t picked = picker.pick(question, candidates_);
   return {picked / engines_tried, picked % engines_tried, candidates_[picked].name};
 }

@@ -343,7 +343,7 @@ class Lowering {
       if (auto made = make_reference_primitives()->make(node.operation, widened_of(inputs), context))
         return in_layer_type(std::move(made), inputs);
     throw InputError(primitives_.name() + " has no operation for " + node.name + " (" + kind_of(node.operation) +
-                     "); compute on the processor: .device = cpu");
+                     "); compute on the processor: " + setting("device", "cpu"));
   }
 
   static std::vector<TensorDesc> widened_of(std::span<const TensorDesc> inputs) {
