@@ -34,7 +34,7 @@ int run(World& world, const BenchOptions& options) {
   apps::Bench bench(world, options);
   if (speaks) apps::print_head(world, options);
   for (const auto& note : bench.notes())
-    if (speaks) std::printf("# %s\n", note.c_str());
+    if (speaks) std::printf("# %s\n", note.text().c_str());
 
   std::vector<Result> results;
   for (const std::size_t bytes : apps::sizes(options))

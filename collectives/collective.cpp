@@ -56,11 +56,11 @@ void require_fitting(AllreduceAlgorithm algorithm, DeviceKind device) {
   if (algorithm == AllreduceAlgorithm::automatic || on_devices(algorithm) == (device != DeviceKind::cpu)) return;
   const std::string name(name_of(algorithm));
   if (on_devices(algorithm))
-    throw InputError("the allreduce '" + name +
-                     "' is for ranks on GPUs, and these are on CPUs; take .device = cuda, or another .allreduce (" +
+    throw InputError("the allreduce '" + name + "' is for ranks on GPUs, and these are on CPUs; take " +
+                     setting("device", "cuda") + ", or another " + setting("allreduce") + " (" +
                      listed_names(DeviceKind::cpu, ", ") + ")");
-  throw InputError("the allreduce '" + name + "' is for ranks on CPUs, and these are on GPUs; take .allreduce " +
-                   listed_names(DeviceKind::cuda, " or "));
+  throw InputError("the allreduce '" + name + "' is for ranks on CPUs, and these are on GPUs; take " +
+                   setting("allreduce") + " " + listed_names(DeviceKind::cuda, " or "));
 }
 
 }  // namespace ronda

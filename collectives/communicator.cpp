@@ -126,6 +126,6 @@ const Clock& Communicator::clock() const noexcept { return group_->members().eng
 
 void Communicator::wait_until(FunctionRef<bool()> done) const { group_->members().engine()->wait_until(done); }
 
-std::vector<std::string> Communicator::take_notes() { return group_->members().take_notes(); }
+std::vector<Message> Communicator::take_notes() { return group_->members().take_notes(); }
 
 }  // namespace ronda

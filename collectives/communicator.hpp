@@ -12,6 +12,7 @@
 #include <ronda/collectives/host_names.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/core/message.hpp>
 #include <ronda/core/tensor.hpp>
 
 namespace ronda {
@@ -162,7 +163,7 @@ class Communicator {
 
   /// Not collective: one line for each fallback of `allocate`, `plan` and `use_device` since the last call; usually
   /// empty.
-  [[nodiscard]] std::vector<std::string> take_notes();
+  [[nodiscard]] std::vector<Message> take_notes();
 
  private:
   std::shared_ptr<Group> group_;
@@ -177,6 +178,6 @@ void agree(const Communicator& communicator, const std::function<void()>& work);
 /// Throws, on all ranks, an agreed InputError if `text` differs between ranks; the error names two ranks and the first
 /// line that differs. `what` names the text ("the options", "the plan"). Collective, and safe if ranks are at different
 /// places in the program: the error is then that `what` differs.
-void require_equal(const Communicator& communicator, std::string_view what, std::string_view text);
+void require_equal(const Communicator& communicator, const Message& what, std::string_view text);
 
 }  // namespace ronda

@@ -30,13 +30,13 @@ struct Failure {
   bool communication = false;  ///< MPI or another rank did not do its part
 
   /// Of the exception that is being handled.
-  static Failure current() {
+  static Failure current(const SettingNames& names) {
     try {
       throw;
     } catch (const CommunicationError& error) {
-      return {error.what(), error.status(), error.agreed(), true};
+      return {error.message().text_with(names), error.status(), error.agreed(), true};
     } catch (const Error& error) {
-      return {error.what(), error.status(), error.agreed()};
+      return {error.message().text_with(names), error.status(), error.agreed()};
     } catch (const std::bad_alloc&) {
       return {"out of memory"};
     } catch (const std::exception& error) {
@@ -106,12 +106,12 @@ int end_without_world(const Launcher& launcher, const Failure& failure) {
   return static_cast<int>(failure.status);
 }
 
-int run_body(World& world, const std::function<int(World&)>& body) {
+int run_body(World& world, const std::function<int(World&)>& body, const SettingNames& names) {
   Failure failure;
   try {
     return body(world);
   } catch (...) {
-    failure = Failure::current();
+    failure = Failure::current(names);
   }
   const bool alike = failure.agreed || world.size() == 1 ||
                      (failure.status == ExitStatus::bad_input && world.all_fail(static_cast<int>(failure.status)));
@@ -137,7 +137,7 @@ bool prepare_alone(const std::function<bool(WorldOptions&)>& prepare, WorldOptio
 }  // namespace
 
 int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prepare,
-           const std::function<int(World&)>& body) {
+           const std::function<int(World&)>& body, const SettingNames& names) {
   unbind_first_thread();
   const Launcher launcher = Launcher::from_environment();
   if (launcher.size > 1) end_with_launcher();
@@ -155,7 +155,7 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
     }
     if (!options.on_stall) options.on_stall = end_standing;
     World world(argc, argv, options);
-    const int status = run_body(world, [&](World& all) {
+    const auto checked_body = [&](World& all) {
       // A bad command line is the same on all ranks mostly, but an option may name a file that one host has not.
       agree(all.communicator(), [&] {
         if (error) std::rethrow_exception(error);
@@ -163,13 +163,14 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
       // Some ranks may have been asked for help, and others to work.
       require_equal(all.communicator(), "what the ranks are asked to do", go_on ? "run" : "answer a question and end");
       return go_on ? body(all) : 0;
-    });
+    };
+    const int status = run_body(world, checked_body, names);
     // Before the ranks part: when one has left with a status that is not 0, a launcher ends those that have not.
     std::cout << std::flush;
     std::fflush(stdout);
     return status;
   } catch (...) {
-    return end_without_world(launcher, Failure::current());
+    return end_without_world(launcher, Failure::current(names));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -12,8 +13,9 @@ namespace ronda {
 /// process: writes beyond `ulimit -f` fail instead.
 /// @param prepare  runs first, without MPI: reads the command line into `WorldOptions`. Its exceptions are also
 ///                 reported, once. May return false to end with status 0 (`--help`).
+/// @param names    what an error that is printed calls the settings; null: as C++ names them
 int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prepare,
-           const std::function<int(World&)>& body);
+           const std::function<int(World&)>& body, const SettingNames& names = nullptr);
 int launch(int argc, char** argv, const std::function<int(World&)>& body);
 
 }  // namespace ronda

@@ -25,7 +25,7 @@ class Bench {
   Bench(World& world, const BenchOptions& options);
 
   /// What was done in another way than it was asked for, a line each; once. Not collective.
-  [[nodiscard]] std::vector<std::string> notes() { return communicator_.take_notes(); }
+  [[nodiscard]] std::vector<Message> notes() { return communicator_.take_notes(); }
 
   /// The ranks of a node share the memory that is reduced in.
   [[nodiscard]] bool shares_memory() const noexcept { return shares_memory_; }

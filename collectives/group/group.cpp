@@ -143,7 +143,7 @@ void agree(const Communicator& communicator, const std::function<void()>& work) 
   communicator.group().agreement().run(work);
 }
 
-void require_equal(const Communicator& communicator, std::string_view what, std::string_view text) {
+void require_equal(const Communicator& communicator, const Message& what, std::string_view text) {
   communicator.group().agreement().require_equal(what, text);
 }
 

@@ -42,9 +42,12 @@ void GroupDevices::connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl
   if (wanted == AllreduceAlgorithm::staged) return;
   if (!refusal_.empty()) {
     if (wanted == AllreduceAlgorithm::nccl)
-      group_.agreement.alike(
-          [&] { throw InputError(".allreduce = nccl: " + refusal_ + "; take .allreduce = staged or auto"); });
-    members.add_note(refusal_ + "; gradients go through the host's memory instead (.allreduce = staged)");
+      group_.agreement.alike([&] {
+        throw InputError(setting("allreduce", "nccl") + ": " + refusal_ + "; take " + setting("allreduce", "staged") +
+                         " or auto");
+      });
+    members.add_note(refusal_ + "; gradients go through the host's memory instead (" + setting("allreduce", "staged") +
+                     ")");
     return;
   }
   Agreement& agreement = group_.agreement;
@@ -61,8 +64,8 @@ void GroupDevices::connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl
 }
 
 /// Why NCCL cannot connect these ranks, the same on all; empty where it can.
-std::string GroupDevices::nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library) {
-  if (wanted == AllreduceAlgorithm::staged) return ".allreduce = staged was asked for";
+Message GroupDevices::nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library) {
+  if (wanted == AllreduceAlgorithm::staged) return setting("allreduce", "staged") + " was asked for";
   Members& members = *group_.members;
   const auto& hosts = members.topology().hosts;
   const std::string& host = hosts[static_cast<std::size_t>(members.rank())];
@@ -93,7 +96,7 @@ void GroupDevices::require_whole() const {
 
 Buffer GroupDevices::allocate(std::size_t bytes) {
   if (clique_ == nullptr || bytes == 0) return lanes_->context->allocate(bytes);
-  std::string note;
+  Message note;
   Buffer buffer;
   group_.agreement.alike([&] { buffer = clique_->allocate(bytes, note); });
   if (!note.empty()) group_.members->add_note(note);

@@ -8,6 +8,7 @@
 #include <ronda/collectives/nccl/nccl_library.hpp>
 #include <ronda/collectives/staged/staged_backend.hpp>
 #include <ronda/core/device_context.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -41,12 +42,12 @@ class GroupDevices {
 
  private:
   void connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
-  [[nodiscard]] std::string nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
+  [[nodiscard]] Message nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
 
   Parts group_;
   std::shared_ptr<DeviceLanes> lanes_;
   std::shared_ptr<nccl::Clique> clique_;  ///< null: through the host
-  std::string refusal_;                   ///< why not by NCCL
+  Message refusal_;                       ///< why not by NCCL
   std::unique_ptr<StagedBackend> staged_;
   std::unique_ptr<nccl::NcclBackend> nccl_;
   Backend* backend_ = nullptr;

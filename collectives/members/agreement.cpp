@@ -89,7 +89,7 @@ void Agreement::require_same(std::string_view place, const std::function<std::st
   try {
     differing = compare(place, text);
   } catch (const CommunicationError& error) {  // others are elsewhere in what this rank has not come through
-    if (failure) throw CommunicationError(failure->why() + "; " + error.what());
+    if (failure) throw CommunicationError(failure->why() + "; " + error.message());
     throw;
   }
   if (!differing && failure) raise(*failure);  // all have the same
@@ -98,7 +98,7 @@ void Agreement::require_same(std::string_view place, const std::function<std::st
   const auto told = [&](std::size_t rank) {
     const auto failed = CarriedError::parse(differing->texts[rank]);
     return members_.number_of_rank(rank) + " is at " + differing->places[rank] + " (" +
-           (failed ? failed->why() : differing->texts[rank]) + ")";
+           (failed ? failed->why() : Message(differing->texts[rank])) + ")";
   };
   raise(CarriedError(LogicError("the ranks disagree: " + told(0) + ", " + told(differing->other()))));
 }
@@ -119,13 +119,12 @@ void Agreement::run(const std::function<void()>& work) {
   if (const auto failure = CarriedError::parse(mine)) raise(*failure);  // all met the same: no rank is to be named
 }
 
-void Agreement::require_equal(std::string_view what, std::string_view text) {
-  const auto differing = compare(what, text);
+void Agreement::require_equal(const Message& what, std::string_view text) {
+  const auto differing = compare(what.text(), text);
   if (!differing) return;
   require_one_place(*differing);
   const std::size_t other = differing->other();
-  raise(CarriedError(InputError(std::string(what) + " of " + members_.name_of_rank(0) + " and " +
-                                members_.name_of_rank(other) +
+  raise(CarriedError(InputError(what + " of " + members_.name_of_rank(0) + " and " + members_.name_of_rank(other) +
                                 " differ: " + first_difference(differing->texts[0], differing->texts[other]))));
 }
 

@@ -8,6 +8,7 @@
 
 #include <ronda/collectives/members/carried_error.hpp>
 #include <ronda/collectives/members/members.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -28,7 +29,7 @@ class Agreement {
   /// See `agree` in communicator.hpp.
   void run(const std::function<void()>& work);
   /// See `require_equal` in communicator.hpp.
-  void require_equal(std::string_view what, std::string_view text);
+  void require_equal(const Message& what, std::string_view text);
 
   /// `say` returns a description of this rank's arguments, or throws if they are wrong. If it throws on any rank, all
   /// throw that error; if the descriptions or the places differ, all throw a LogicError.

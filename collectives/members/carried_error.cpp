@@ -41,24 +41,24 @@ std::optional<CarriedError> CarriedError::parse(std::string_view text) {
   if (text.size() < 2 || text[0] < static_cast<char>(Kind::error) || text[0] > static_cast<char>(Kind::logic))
     return {};
   return CarriedError(static_cast<Kind>(text[0]), static_cast<ExitStatus>(static_cast<unsigned char>(text[1])),
-                      std::string(text.substr(2)));
+                      Message::unpacked(text.substr(2)));
 }
 
 std::string CarriedError::text() const {
-  return std::string{static_cast<char>(kind_), static_cast<char>(static_cast<unsigned char>(status_))} + why_;
+  return std::string{static_cast<char>(kind_), static_cast<char>(static_cast<unsigned char>(status_))} + why_.packed();
 }
 
 void CarriedError::raise(const std::string& who, bool agreed) const {
-  const std::string text = who + why_;
+  const Message message = who + why_;
   switch (kind_) {
-    case Kind::input: throw_marked(InputError(text), agreed);
-    case Kind::resource: throw_marked(ResourceError(text, status_), agreed);
-    case Kind::device: throw_marked(DeviceError(text, status_), agreed);
-    case Kind::communication: throw_marked(CommunicationError(text, status_), agreed);
-    case Kind::logic: throw_marked(LogicError(text, status_), agreed);
+    case Kind::input: throw_marked(InputError(message), agreed);
+    case Kind::resource: throw_marked(ResourceError(message, status_), agreed);
+    case Kind::device: throw_marked(DeviceError(message, status_), agreed);
+    case Kind::communication: throw_marked(CommunicationError(message, status_), agreed);
+    case Kind::logic: throw_marked(LogicError(message, status_), agreed);
     case Kind::error: break;
   }
-  throw_marked(Error(text, status_), agreed);
+  throw_marked(Error(message, status_), agreed);
 }
 
 }  // namespace ronda

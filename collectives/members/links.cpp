@@ -1,4 +1,5 @@
 #include <ronda/collectives/members/links.hpp>
+#include <ronda/core/message.hpp>
 
 #include <string>
 #include <utility>
@@ -49,7 +50,8 @@ FabricAllreduces& Links::fabric_allreduces() {
       return members_->fabric().own_allreduces(all.ranks(), [&](bool mine) { return all.all(mine); });
     });
   if (own == nullptr)
-    throw InputError(".allreduce = mpi: this world is over " + std::string(members_->fabric().name()) + ", not MPI");
+    throw InputError(setting("allreduce", "mpi") + ": this world is over " + std::string(members_->fabric().name()) +
+                     ", not MPI");
   return *own;
 }
 

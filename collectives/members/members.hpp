@@ -11,6 +11,7 @@
 #include <ronda/collectives/members/channel_reserve.hpp>
 #include <ronda/collectives/members/placement.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -59,8 +60,8 @@ class Members {
   [[nodiscard]] const GroupLimits& limits() const noexcept { return limits_; }
 
   /// What planning fell back from, a line each: see Communicator::take_notes.
-  void add_note(std::string note) { notes_.push_back(std::move(note)); }
-  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
+  void add_note(Message note) { notes_.push_back(std::move(note)); }
+  std::vector<Message> take_notes() { return std::exchange(notes_, {}); }
 
  private:
   std::shared_ptr<Engine> engine_;
@@ -70,7 +71,7 @@ class Members {
   ChannelReserve channels_;
   Assembly all_, on_node_;
   std::unique_ptr<FabricAllreduces> fabric_allreduces_;
-  std::vector<std::string> notes_;
+  std::vector<Message> notes_;
 };
 
 }  // namespace ronda

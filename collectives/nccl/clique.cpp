@@ -18,8 +18,10 @@ constexpr double soon = 200e-6;
 /// Seconds after which the ranks tell each other how far they are: at first, and at most.
 constexpr double first_round = 1e-3, longest_round = 0.05;
 
-constexpr const char* remedy =
-    "; NCCL_DEBUG=INFO makes NCCL say more, and .allreduce = staged goes through the host instead";
+Message remedy() {
+  return "; NCCL_DEBUG=INFO makes NCCL say more, and " + setting("allreduce", "staged") +
+         " goes through the host instead";
+}
 
 /// What a rank tells the others of its call.
 std::string word_of(const Answer& answer, bool late) {
@@ -83,7 +85,7 @@ UniqueId Clique::agree_on_id() {
     text = answer.status == Status::success ? std::string(id.begin(), id.end()) : answer.text;
   }
   const std::string first = place_.gather(text)[0];
-  if (first.size() != id.size()) fail(place_.names[0] + ": NCCL gives no identifier: " + first + remedy);
+  if (first.size() != id.size()) fail(place_.names[0] + ": NCCL gives no identifier: " + first + remedy());
   std::copy(first.begin(), first.end(), id.begin());
   return id;
 }
@@ -98,7 +100,7 @@ Clique::Outcome Clique::settle(std::string_view call, Answer answer) {
       for (std::size_t rank = 0; rank < words.size(); ++rank)
         if (words[rank].starts_with(blamed))
           return {place_.names[rank] + ": " + std::string(call) + " failed: " + words[rank].substr(blamed.size()) +
-                  remedy};
+                  remedy()};
     if (std::ranges::all_of(words, [](const auto& word) { return word == "done"; })) return {};
     if (std::ranges::find(words, "late") == words.end()) continue;
     std::string missing;
@@ -106,7 +108,7 @@ Clique::Outcome Clique::settle(std::string_view call, Answer answer) {
       if (words[rank] != "done") missing += (missing.empty() ? "" : ", ") + place_.names[rank];
     return {std::string(call) + " is not over after " + std::to_string(std::lround(place_.deadline)) + " s on " +
                 missing + ": a network that NCCL takes may not connect the hosts (NCCL_SOCKET_IFNAME names one), or " +
-                ".communication_timeout is too short" + remedy,
+                setting("communication_timeout") + " is too short" + remedy(),
             true};
   }
 }
@@ -125,7 +127,7 @@ Answer Clique::wait_for_own(Answer answer, double seconds) {
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
-Buffer Clique::allocate(std::size_t bytes, std::string& note) {
+Buffer Clique::allocate(std::size_t bytes, Message& note) {
   forget_unused();
   void* data = nullptr;
   lanes_->context->enter();
@@ -196,7 +198,7 @@ void Clique::await_readiness() {
   check(answer);
   if (answer.status == Status::in_progress)
     fail(place_.names[static_cast<std::size_t>(rank())] + ": NCCL takes no work for " +
-         std::to_string(std::lround(place_.deadline)) + " s" + remedy);
+         std::to_string(std::lround(place_.deadline)) + " s" + remedy());
 }
 
 void Clique::check(const Answer& answer) {
@@ -204,19 +206,19 @@ void Clique::check(const Answer& answer) {
   fail(blame(answer));
 }
 
-std::string Clique::blame(const Answer& answer) const {
+Message Clique::blame(const Answer& answer) const {
   return place_.names[static_cast<std::size_t>(rank())] + ": NCCL " + library_->version() + " reports " + answer.text +
-         remedy;
+         remedy();
 }
 
-void Clique::fail(const std::string& reason) {
+void Clique::fail(const Message& reason) {
   disconnect_beside_recordings(reason);
   throw CommunicationError(reason_);
 }
 
 /// Whoever calls this has the turn, or is the only one to know this object, and no recording refers to the
 /// communicator.
-void Clique::disconnect(const std::string& reason) noexcept {
+void Clique::disconnect(const Message& reason) noexcept {
   if (reason_.empty()) reason_ = reason;
   if (comm_ != nullptr) library_->abort(comm_);  // from here on NCCL writes nowhere
   comm_ = nullptr;
@@ -225,7 +227,7 @@ void Clique::disconnect(const std::string& reason) noexcept {
 
 /// The same where recordings may refer to it, also one that is being made: NCCL stops at once what runs, but its call
 /// returns only when they are gone, which whoever calls this may have to see to. So a thread of its own makes the call.
-void Clique::disconnect_beside_recordings(const std::string& reason) noexcept {
+void Clique::disconnect_beside_recordings(const Message& reason) noexcept {
   if (reason_.empty()) reason_ = reason;
   if (comm_ == nullptr) return;
   try {
@@ -290,7 +292,7 @@ UnseenWork::Failure Clique::look() noexcept {
     if (!turn.owns_lock() || comm_ == nullptr) return {};  // who has the turn looks himself
     const Answer answer = library_->state(comm_);
     if (answer.status == Status::success || answer.status == Status::in_progress) return {};
-    return {blame(answer) + waits_for, answer.status == Status::remote_error};
+    return {(blame(answer) + waits_for).text(), answer.status == Status::remote_error};
   } catch (const std::exception& error) {  // the device itself
     return {me + ": " + error.what()};
   }

@@ -20,6 +20,8 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/clock.hpp>
+#include <ronda/core/event.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda::nccl {
 
@@ -62,7 +64,7 @@ class Clique final : public UnseenWork {
   /// Zeroed memory that NCCL knows beforehand. It may go before this object does, or after; NCCL forgets it, and the
   /// GPU has it back, at the first allocation after it has gone on all ranks. Collective. `note` says where NCCL would
   /// not have it, which only costs speed. Throws as the constructor does; ResourceError.
-  Buffer allocate(std::size_t bytes, std::string& note);
+  Buffer allocate(std::size_t bytes, Message& note);
 
   /// Queues what `calls` asks of the library on `stream`, as one. Not collective by itself, but all ranks queue the
   /// same in the same order. Throws CommunicationError.
@@ -97,7 +99,7 @@ class Clique final : public UnseenWork {
 
   /// How a call that all ranks made went.
   struct Outcome {
-    std::string error;  ///< by name, the same on all ranks; empty: it succeeded everywhere
+    Message error;      ///< by name, the same on all ranks; empty: it succeeded everywhere
     bool late = false;  ///< the deadline passed, and it goes on somewhere
   };
 
@@ -107,14 +109,14 @@ class Clique final : public UnseenWork {
   [[nodiscard]] Outcome settle(std::string_view call, Answer answer);
   [[nodiscard]] Answer wait_for_own(Answer answer, double seconds);
   void check(const Answer& answer);
-  [[noreturn]] void fail(const std::string& reason);
-  void disconnect(const std::string& reason) noexcept;
-  void disconnect_beside_recordings(const std::string& reason) noexcept;
+  [[noreturn]] void fail(const Message& reason);
+  void disconnect(const Message& reason) noexcept;
+  void disconnect_beside_recordings(const Message& reason) noexcept;
   void forget_unused();
   [[nodiscard]] std::unique_lock<std::mutex> begin_queueing();
   void end_queueing();
   void await_readiness();
-  [[nodiscard]] std::string blame(const Answer& answer) const;
+  [[nodiscard]] Message blame(const Answer& answer) const;
   void retire_runs();
   [[nodiscard]] std::string look_at_runs();
 
@@ -124,7 +126,7 @@ class Clique final : public UnseenWork {
 
   std::mutex turn_;      ///< guards `comm_`, `reason_` and `registered_`
   Comm comm_ = nullptr;  ///< NCCL writes it until the call that connects is over, or aborted
-  std::string reason_;   ///< why it is over; empty: it is not
+  Message reason_;       ///< why it is over; empty: it is not
   /// Memory that NCCL was told of, in the order in which all ranks did.
   struct Registered {
     std::shared_ptr<Memory> memory;

@@ -25,8 +25,8 @@ std::unique_ptr<Collective> NcclBackend::planned(const AllreduceSpec& spec, bool
       (spec.algorithm == AllreduceAlgorithm::automatic && passes_over_nan))
     return staged_.plan(spec, often);
   if (spec.compression != Compression::none && spec.compression != Compression::automatic)
-    throw InputError(".compression = " + std::string(name_of(spec.compression)) +
-                     ": NCCL sends gradients as they are; take .compression = none or auto, or .allreduce = staged");
+    throw InputError(setting("compression", name_of(spec.compression)) + ": NCCL sends gradients as they are; take " +
+                     setting("compression", "none") + " or auto, or " + setting("allreduce", "staged"));
   return nccl::plan(clique_, spec, members_);
 }
 

@@ -6,6 +6,7 @@
 #include <ronda/collectives/host/planning/host_backend.hpp>
 #include <ronda/collectives/nccl/lanes.hpp>
 #include <ronda/collectives/staged/staged.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -15,7 +16,7 @@ class StagedBackend final : public Backend {
   /// @param members, links, memory, host  outlive this object
   /// @param refusal                       why not by NCCL, for who asks for it
   StagedBackend(Members& members, Links& links, NodeMemory& memory, HostBackend& host,
-                std::shared_ptr<DeviceLanes> lanes, std::string refusal)
+                std::shared_ptr<DeviceLanes> lanes, Message refusal)
       : members_(members),
         links_(links),
         memory_(memory),
@@ -42,7 +43,7 @@ class StagedBackend final : public Backend {
   NodeMemory& memory_;
   HostBackend& host_;
   std::shared_ptr<DeviceLanes> lanes_;
-  std::string refusal_;
+  Message refusal_;
   std::string last_note_;  ///< why memory could not be pinned: told once
 };
 

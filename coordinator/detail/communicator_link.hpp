@@ -26,7 +26,7 @@ class CommunicatorLink final : public CoordinatorLink {
   [[nodiscard]] std::span<std::byte> stage(int index) override;
   void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override;
   [[nodiscard]] LinkOperation& reduction(int stage) override { return reducing_[static_cast<std::size_t>(stage)]; }
-  [[nodiscard]] std::vector<std::string> take_notes() override { return communicator_.take_notes(); }
+  [[nodiscard]] std::vector<Message> take_notes() override { return communicator_.take_notes(); }
   std::unique_ptr<CoordinatorLink> split(int color, int key) override;
 
   /// What batches of `bytes` are rounded up to: eight classes for each doubling.

@@ -73,7 +73,7 @@ class LinkWithoutCustody final : public CoordinatorLink {
     custody_->without([&] { link_->start(stage, op, dtype, bytes); });
   }
   [[nodiscard]] LinkOperation& reduction(int stage) override { return link_->reduction(stage); }
-  [[nodiscard]] std::vector<std::string> take_notes() override { return link_->take_notes(); }
+  [[nodiscard]] std::vector<Message> take_notes() override { return link_->take_notes(); }
   std::unique_ptr<CoordinatorLink> split(int color, int key) override {
     std::unique_ptr<CoordinatorLink> part;
     custody_->without([&] { part = link_->split(color, key); });

@@ -10,6 +10,7 @@
 #include <ronda/collectives/reduce_op.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/dtype.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -61,7 +62,7 @@ class CoordinatorLink {
   [[nodiscard]] virtual LinkOperation& reduction(int stage) = 0;
 
   /// What it fell back from, a line each, since the last call. Not collective.
-  [[nodiscard]] virtual std::vector<std::string> take_notes() { return {}; }
+  [[nodiscard]] virtual std::vector<Message> take_notes() { return {}; }
 
   /// A link among the ranks that give the same colour, ordered by (key, rank). Waits for the other ranks.
   virtual std::unique_ptr<CoordinatorLink> split(int color, int key) = 0;

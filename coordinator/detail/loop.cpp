@@ -338,8 +338,8 @@ void CoordinatorLoop::warn(const std::string& text) {
 /// What the ranks had to do without, each thing once. Where nobody listens, whoever asks the communicator hears of it.
 void CoordinatorLoop::tell_notes() {
   if (!options_.on_warning && !options_.print_warnings) return;
-  for (const std::string& note : link_->take_notes())
-    if (told_notes_.insert(note).second) warn(note);
+  for (const Message& note : link_->take_notes())
+    if (const std::string text = note.text(); told_notes_.insert(text).second) warn(text);
 }
 
 }  // namespace ronda

@@ -44,23 +44,23 @@ void require_sense(const KeyValueOptions& options, int ranks) {
   require_sense(options);
   const int wanted = options.replicas_to_aggregate;
   if (wanted > roles.workers())
-    throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + " is more than " +
-                     counted(roles.workers(), "worker") + "; 0 takes the gradients of all");
+    throw InputError(setting("replicas_to_aggregate", wanted) + " is more than " + counted(roles.workers(), "worker") +
+                     "; 0 takes the gradients of all");
 }
 
 void require_sense(const KeyValueOptions& options) {
   const int wanted = options.replicas_to_aggregate;
   if (options.server_ranks.empty() && options.servers < 1)
-    throw InputError(".servers = " + std::to_string(options.servers) + ": values need one server or more");
-  if (wanted < 0) throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + ": a number from 0 on");
+    throw InputError(setting("servers", options.servers) + ": values need one server or more");
+  if (wanted < 0) throw InputError(setting("replicas_to_aggregate", wanted) + ": a number from 0 on");
   if (options.asynchronous && wanted != 0)
-    throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) +
-                     " goes with rounds; with .asynchronous each gradient is applied as it comes");
+    throw InputError(setting("replicas_to_aggregate", wanted) + " goes with rounds; with " + setting("asynchronous") +
+                     " each gradient is applied as it comes");
   if (!options.asynchronous && options.max_staleness)
-    throw InputError(".max_staleness = " + std::to_string(*options.max_staleness) +
-                     " goes with .asynchronous; in rounds no gradient is older than its round");
+    throw InputError(setting("max_staleness", *options.max_staleness) + " goes with " + setting("asynchronous") +
+                     "; in rounds no gradient is older than its round");
   if (options.part_bytes == 0 || options.part_bytes % part_unit != 0)
-    throw InputError(".part_bytes = " + std::to_string(options.part_bytes) + ": expected a multiple of 64");
+    throw InputError(setting("part_bytes", options.part_bytes) + ": expected a multiple of 64");
 }
 
 // ---- a handle -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ namespace {
 
 /// The last ones; none where `servers` cannot be.
 std::vector<int> last_ranks(int ranks, int servers) {
-  const std::string given = ".servers = " + std::to_string(servers) + " of " + counted(ranks, "rank") + ": ";
+  const Message given = setting("servers", servers) + " of " + counted(ranks, "rank") + ": ";
   if (servers < 1) throw InputError(given + "values need one server or more");
   if (servers >= ranks)
     throw InputError(given + "no rank is left as a worker; take fewer servers, or start " +

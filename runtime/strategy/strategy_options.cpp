@@ -29,7 +29,7 @@ AnyStrategy StrategyOptions::named(std::string_view name) {
   std::vector<std::string> names;
   if (auto found = found_among(name, names, std::make_index_sequence<std::variant_size_v<AnyStrategy>>{}))
     return std::move(*found);
-  throw InputError("'" + std::string(name) + "' is not a strategy: .strategy is " +
+  throw InputError("'" + std::string(name) + "' is not a strategy: " + setting("strategy") + " is " +
                    listed(
                        names, [](const std::string& each) { return each; }, " or ") +
                    did_you_mean(name, names));

@@ -13,6 +13,13 @@
 #include <ronda/runtime/strategy/pipeline/pipeline.hpp>
 #include <ronda/runtime/strategy/sharded/sharded.hpp>
 #include <ronda/runtime/strategy/split/split.hpp>
+#include <ronda/core/message.hpp>
+#include <ronda/runtime/strategy/local_sgd.hpp>
+#include <ronda/runtime/strategy/mirrored.hpp>
+#include <ronda/runtime/strategy/parameter_server.hpp>
+#include <ronda/runtime/strategy/pipeline.hpp>
+#include <ronda/runtime/strategy/sharded.hpp>
+#include <ronda/runtime/strategy/split.hpp>
 
 namespace ronda {
 
@@ -90,7 +97,7 @@ void visit(EveryStrategy& every, std::string_view chosen, Visitor&& see) {
       option.group = "Strategy " + std::string(name);
       option.owner = owner;
       option.matters = option.matters && chosen == name;
-      if (chosen != name) option.unread = "for .strategy = " + std::string(chosen) + ": it is for " + std::string(name);
+      if (chosen != name) option.unread = "for " + setting("strategy", chosen) + ": it is for " + std::string(name);
       return option;
     };
   };

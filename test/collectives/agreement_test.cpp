@@ -63,6 +63,27 @@ RANK_CASE("where all ranks fail alike no rank is blamed") {
   CHECK(error.status() == ExitStatus::bad_input);
 }
 
+RANK_CASE("an error of another rank has its settings as parts") {
+  const Communicator communicator = test::world().communicator();
+  const int failing = communicator.size() - 1;
+  const Message told = "it has no room; take " + setting("strategy", "sharded");
+  const auto in_brackets = [](const Setting& setting) { return "[" + setting.field + "]"; };
+  const auto ends_as_shown = [&](const Error& error) {
+    return error.message().text_with(in_brackets).ends_with("it has no room; take [strategy]") &&
+           std::string(error.what()).ends_with(told.text());
+  };
+  CHECK(ends_as_shown(thrown_by([&] {
+    agree(communicator, [&] {
+      if (communicator.rank() == failing) throw ResourceError(told);
+    });
+  })));
+  CHECK(ends_as_shown(thrown_by([&] { agree(communicator, [&] { throw ResourceError(told); }); })));
+  if (communicator.size() == 1) return;
+  const Error differing =
+      thrown_by([&] { require_equal(communicator, setting("validation_split"), std::to_string(communicator.rank())); });
+  CHECK(differing.message().text_with(in_brackets).starts_with("[validation_split] of rank 0 on "));
+}
+
 RANK_CASE("texts that differ are reported by their first line that does") {
   const Communicator communicator = test::world().communicator();
   require_equal(communicator, "the plan", "a\nb\nc");

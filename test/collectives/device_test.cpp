@@ -168,7 +168,7 @@ TEST_CASE("where NCCL cannot be, all ranks go through the host, and say why") {
     Communicator communicator = all_by_nccl(device, library);
     const auto notes = communicator.take_notes();
     REQUIRE(notes.size() == 1);
-    CHECK(notes[0].find(why) != std::string::npos);
+    CHECK(notes[0].text().find(why) != std::string::npos);
     const Buffer memory = communicator.allocate(40, Memory::on_device);
     CHECK(communicator.plan(AllreduceSpec{.tensors = {floats_in(memory, 10)}})->algorithm() == "staged");
     CHECK_THROWS_AS(all_by_nccl(device, library, AllreduceAlgorithm::nccl), InputError);

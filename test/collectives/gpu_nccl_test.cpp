@@ -39,7 +39,7 @@ void try_all(AllreduceAlgorithm how) {
   const int ranks = communicator.size(), rank = communicator.rank();
   constexpr std::size_t count = 600'000;
   const Buffer memory = communicator.allocate(count * sizeof(float), Memory::on_device);
-  for (const std::string& note : communicator.take_notes()) expect_registered(note);
+  for (const Message& note : communicator.take_notes()) expect_registered(note.text());
   const Tensor all({Shape{static_cast<std::int64_t>(count)}, DType::float32, {}}, memory.data(), memory.device());
   const std::size_t share = count / static_cast<std::size_t>(ranks), begin = share * static_cast<std::size_t>(rank);
   std::vector<float> host(count);

@@ -121,7 +121,7 @@ int run(World& world) {
   Buffer memory;
   if (why.empty()) {
     memory = all.allocate(count, Memory::node_shared);
-    for (const auto& note : all.take_notes()) why = note;
+    for (const auto& note : all.take_notes()) why = note.text();
   }
   if (!why.empty()) {
     if (all.rank() == 0) std::printf("skipped: %s\n", why.c_str());

@@ -190,7 +190,7 @@ TEST_CASE("memory is zeroed, known to NCCL, and there as long as either side nee
     Ranks ranks(2);
     ranks.connect();
     auto allocated = ranks.on_all([](Rank& rank) {
-      std::string note;
+      Message note;
       Buffer buffer = rank.clique->allocate(4096, note);
       return std::pair(std::move(buffer), note);
     });
@@ -215,7 +215,7 @@ TEST_CASE("memory that one rank cannot have is refused on all") {
   ranks.connect();
   ranks[1].nccl->memory = {Status::failed, "out of memory"};
   const auto errors = ranks.on_all([](Rank& rank) {
-    std::string note;
+    Message note;
     return thrown_by<ResourceError>([&] { rank.clique->allocate(4096, note); });
   });
   for (int rank = 0; rank < 2; ++rank) {
@@ -229,13 +229,13 @@ TEST_CASE("memory that NCCL does not want to know beforehand is used all the sam
   ranks.connect();
   ranks[1].nccl->window = {Status::failed, "invalid usage"};
   const auto allocated = ranks.on_all([](Rank& rank) {
-    std::string note;
+    Message note;
     const std::size_t bytes = rank.clique->allocate(4096, note).bytes();
     return std::pair(bytes, note);
   });
   for (const auto& [bytes, note] : allocated) {
     CHECK(bytes == 4096);
-    CHECK(note.find("rank 1 on host1: making memory known to NCCL failed: invalid usage") != std::string::npos);
+    CHECK(note.text().find("rank 1 on host1: making memory known to NCCL failed: invalid usage") != std::string::npos);
   }
   CHECK(ranks[0].nccl->count("close window") == 1);
   CHECK(ranks[1].nccl->count("close window") == 0);
@@ -251,7 +251,7 @@ TEST_CASE("a window that is still being opened when NCCL says it is open is wait
     ranks[rank].nccl->looks_until_over = 20;
   }
   const auto notes = ranks.on_all([](Rank& rank) {
-    std::string note;
+    Message note;
     static_cast<void>(rank.clique->allocate(4096, note));
     return note;
   });
@@ -267,7 +267,7 @@ TEST_CASE("a window that never opens ends it for all") {
   ranks[0].nccl->window.status = Status::in_progress;
   ranks[0].nccl->looks_until_over = -1;
   const auto errors = ranks.on_all([](Rank& rank) {
-    std::string note;
+    Message note;
     return thrown_by<CommunicationError>([&] { rank.clique->allocate(4096, note); });
   });
   for (int rank = 0; rank < 2; ++rank) {
@@ -281,7 +281,7 @@ TEST_CASE("memory that has gone on all ranks is given back at the next allocatio
   ranks.connect();
   std::vector<Buffer> kept(2);
   const auto allocate = [](Rank& rank) {
-    std::string note;
+    Message note;
     return rank.clique->allocate(4096, note);
   };
   kept = ranks.on_all(allocate);
@@ -325,7 +325,7 @@ TEST_CASE("where the ranks lose each other while a window opens, NCCL still writ
   REQUIRE(ranks[0].clique != nullptr);
   ranks[0].nccl->window.status = Status::in_progress;
   ranks[0].nccl->looks_until_over = -1;
-  std::string note;
+  Message note;
   REQUIRE(thrown_by<CommunicationError>([&] {
             for (;;) static_cast<void>(ranks[0].clique->allocate(4096, note));
           }) == "the way to the others broke");
@@ -466,11 +466,12 @@ TEST_CASE("memory that NCCL opened no window for without an error is noted on al
   ranks[1].nccl = std::make_shared<OpensNone>();
   ranks.connect();
   const auto notes = ranks.on_all([](Rank& rank) {
-    std::string note;
+    Message note;
     static_cast<void>(rank.clique->allocate(4096, note));
     return note;
   });
-  for (const std::string& note : notes) CHECK(note.find("no symmetric window on rank 1 on host1") != std::string::npos);
+  for (const Message& note : notes)
+    CHECK(note.text().find("no symmetric window on rank 1 on host1") != std::string::npos);
 }
 
 TEST_CASE("a group with a call that fails is ended before the communicator is") {

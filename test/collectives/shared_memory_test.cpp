@@ -22,7 +22,7 @@ TEST_CASE("memory that does not fit is private, and reductions still work") {
   const Buffer memory = communicator.allocate(many * sizeof(float), Memory::node_shared);
   const auto notes = communicator.take_notes();
   REQUIRE(notes.size() == 1);
-  CHECK(notes[0].find("/dev/shm has 18.0 MiB free") != std::string::npos);
+  CHECK(notes[0].text().find("/dev/shm has 18.0 MiB free") != std::string::npos);
   const Buffer second = communicator.allocate(many * sizeof(float), Memory::node_shared);
   CHECK(communicator.take_notes().empty());  // one is enough
 
@@ -84,8 +84,8 @@ TEST_CASE("memory that is one for the node and does not fit is each rank's own")
   const Buffer memory = communicator.allocate(many * sizeof(float), Memory::one_a_node);
   const auto notes = communicator.take_notes();
   REQUIRE(notes.size() == 1);
-  CHECK(notes[0].find("/dev/shm has 18.0 MiB free, 4.0 MiB are needed") != std::string::npos);
-  CHECK(notes[0].find("the node's ranks have no memory in common") != std::string::npos);
+  CHECK(notes[0].text().find("/dev/shm has 18.0 MiB free, 4.0 MiB are needed") != std::string::npos);
+  CHECK(notes[0].text().find("the node's ranks have no memory in common") != std::string::npos);
   CHECK(communicator.copies_on_node(Tensor(test::elements_in<float>(memory, many))).empty());
 }
 
@@ -115,8 +115,8 @@ TEST_CASE("tensors in shared memory for whose barriers there is no room go by me
   auto reduction = communicator.plan(spec);
   const auto notes = communicator.take_notes();
   REQUIRE(notes.size() == 1);
-  CHECK(notes[0].find("no shared memory for the node's barriers: ") == 0);
-  CHECK(notes[0].find("/dev/shm has 18.0 MiB free") != std::string::npos);
+  CHECK(notes[0].text().find("no shared memory for the node's barriers: ") == 0);
+  CHECK(notes[0].text().find("/dev/shm has 18.0 MiB free") != std::string::npos);
   CHECK(reduction->algorithm() == "doubling");
   test::fill_numbers(data, communicator.rank());
   reduction->start().wait();

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
         const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
         while (std::chrono::steady_clock::now() < end) {
           static_cast<void>(communicator.allocate(bytes, Memory::node_shared));
-          for (const std::string& note : communicator.take_notes()) std::cerr << note << "\n";
+          for (const Message& note : communicator.take_notes()) std::cerr << note.text() << "\n";
           if (world.rank() == 0) std::cout << "taken" << std::endl;
         }
         return 0;

@@ -95,7 +95,7 @@ bool PlannedCollective::advance() noexcept {
       tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   } catch (const CommunicationError& error) {  // MPI's own words do not say where
-    give_up(std::make_exception_ptr(CommunicationError(description_.label + " by " + name_ + ": " + error.what())));
+    give_up(std::make_exception_ptr(CommunicationError(description_.label + " by " + name_ + ": " + error.message())));
     return true;
   } catch (...) {
     give_up(std::current_exception());

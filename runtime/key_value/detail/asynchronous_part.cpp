@@ -58,14 +58,14 @@ bool AsynchronousPart::release_one() {
   return true;
 }
 
-std::string AsynchronousPart::why_waiting() const {
+Message AsynchronousPart::why_waiting() const {
   if (held_.empty() && held_pulls_.empty()) return {};
   const int worker = held_.empty() ? held_pulls_.front().worker : held_.front().asked.worker;
   const std::size_t slow = slowest(worker);
   return "worker " + std::to_string(worker) + " has pushed '" + part().key + "' " +
          std::to_string(pushes_[static_cast<std::size_t>(worker)]) + " times, and worker " + std::to_string(slow) +
-         " " + std::to_string(pushes_[slow]) +
-         " times (.max_staleness = " + std::to_string(*together().options.max_staleness) + ")";
+         " " + std::to_string(pushes_[slow]) + " times (" +
+         setting("max_staleness", *together().options.max_staleness) + ")";
 }
 
 std::vector<Asked> AsynchronousPart::take_waiting() {

@@ -17,7 +17,7 @@ class AsynchronousPart final : public ServedPart {
   void pull(const Asked& asked) override;
   void worker_closed() override { release(); }
   [[nodiscard]] std::vector<Asked> take_waiting() override;
-  [[nodiscard]] std::string why_waiting() const override;
+  [[nodiscard]] Message why_waiting() const override;
 
   /// Ages of gradients that are counted by themselves.
   static constexpr std::size_t counted_ages = 1024;

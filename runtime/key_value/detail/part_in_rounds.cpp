@@ -92,7 +92,7 @@ void PartInRounds::require_possible() const {
                              std::to_string(possible) + " can come: the others have closed the store");
 }
 
-std::string PartInRounds::why_waiting() const {
+Message PartInRounds::why_waiting() const {
   if (waiting_pulls_.empty()) return {};
   std::string missing;
   for (std::size_t worker = 0; worker < next_round_.size(); ++worker)

@@ -20,7 +20,7 @@ class PartInRounds final : public ServedPart {
   void pull(const Asked& asked) override;
   void worker_closed() override { require_possible(); }
   [[nodiscard]] std::vector<Asked> take_waiting() override;
-  [[nodiscard]] std::string why_waiting() const override;
+  [[nodiscard]] Message why_waiting() const override;
 
  private:
   using Gradients = std::vector<PushedGradient>;

@@ -68,8 +68,8 @@ MakePartUpdate function_update(KeyValueUpdate update) {
 MakePartUpdate optimizer_update(const OptimizerOptions& options, const Schedule& schedule) {
   const auto optimizer = make_optimizer(options);
   if (optimizer->needs_norms() || optimizer->has_two_passes() || optimizer->on_processor_alone())
-    throw InputError(".name = \"" + options.name +
-                     "\": the optimizer needs whole parameters, of which a server has parts; take one that updates "
+    throw InputError(setting("name", "\"" + options.name + "\"") +
+                     ": the optimizer needs whole parameters, of which a server has parts; take one that updates "
                      "each number by itself, as sgd or adam");
   return [options, schedule](const KeyPart& part, std::span<float> values) {
     return std::make_unique<OptimizerOnPart>(options, schedule, part, values);

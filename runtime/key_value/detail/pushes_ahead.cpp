@@ -16,11 +16,11 @@ std::vector<Asked> PushesAhead::take_held() {
   return all;
 }
 
-std::string PushesAhead::why_held() const {
+Message PushesAhead::why_held() const {
   for (std::size_t i = 0; i < of_.size(); ++i)
     if (!of_[i].held.empty())
       return "worker " + std::to_string(i) + " has pushed " + std::to_string(of_[i].bytes) +
-             " bytes for later updates, more than .ahead_bytes = " + std::to_string(bound_);
+             " bytes for later updates, more than " + setting("ahead_bytes", bound_);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/message.hpp>
 #include <ronda/runtime/key_value/detail/answers.hpp>
 
 namespace ronda {
@@ -29,7 +30,7 @@ class PushesAhead {
   /// Removes and returns the pushes that are not answered.
   [[nodiscard]] std::vector<Asked> take_held();
   /// A worker that is not answered, and why; empty if all are.
-  [[nodiscard]] std::string why_held() const;
+  [[nodiscard]] Message why_held() const;
 
  private:
   struct Worker {

@@ -8,6 +8,7 @@
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/core/message.hpp>
 #include <ronda/runtime/key_value/detail/answers.hpp>
 #include <ronda/runtime/key_value/detail/gradient_pool.hpp>
 #include <ronda/runtime/key_value/detail/part_update.hpp>
@@ -51,7 +52,7 @@ class ServedPart {
   /// Removes and returns the unanswered operations; also after an error from any of these functions.
   [[nodiscard]] virtual std::vector<Asked> take_waiting() = 0;
   /// A worker that is not answered, and why; empty if all are.
-  [[nodiscard]] virtual std::string why_waiting() const = 0;
+  [[nodiscard]] virtual Message why_waiting() const = 0;
 
  protected:
   [[nodiscard]] ServedTogether& together() noexcept { return together_; }

@@ -7,11 +7,11 @@
 namespace ronda {
 namespace {
 
-std::string text_of_exception(const std::exception_ptr& failure) {
+Message message_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& error) {
-    return error.what();
+    return ronda::message_of(error);
   } catch (...) {
     return "an exception of an unknown type";
   }
@@ -163,7 +163,7 @@ void KeyValueServer::worker_gone(int worker) {
 void KeyValueServer::fail(std::exception_ptr failure) {
   if (failure_) return;
   failure_ = std::move(failure);
-  failure_text_ = std::make_shared<const std::string>(text_of_exception(failure_));
+  failure_text_ = std::make_shared<const std::string>(message_of(failure_).packed());
   for (auto& [number, part] : parts_)
     for (const Asked& asked : part->take_waiting()) send_failure(asked);
   for (const Asked& asked : together_.ahead.take_held()) send_failure(asked);
@@ -188,12 +188,12 @@ void KeyValueServer::look_for_stall() {
     if (is_open(worker)) connections_[worker].channel.send({.kind = MessageKind::probe, .operation = probe_.number});
 }
 
-std::string KeyValueServer::why_stalled() const {
-  std::string why = together_.ahead.why_held();
+Message KeyValueServer::why_stalled() const {
+  Message why = together_.ahead.why_held();
   for (const auto& [number, part] : parts_)
-    if (const std::string one = part->why_waiting(); !one.empty()) why += (why.empty() ? "" : "; ") + one;
+    if (const Message one = part->why_waiting(); !one.empty()) why += (why.empty() ? "" : "; ") + one;
   return "every worker of the key-value store waits for another one: " + why +
-         ". All workers push and pull the same keys, in the same order or within .ahead_bytes";
+         ". All workers push and pull the same keys, in the same order or within " + setting("ahead_bytes");
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------

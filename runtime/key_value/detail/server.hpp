@@ -54,7 +54,7 @@ class KeyValueServer final : private Answers {
   void fail(std::exception_ptr failure);
   [[nodiscard]] bool is_over();
   void look_for_stall();
-  [[nodiscard]] std::string why_stalled() const;
+  [[nodiscard]] Message why_stalled() const;
 
   [[nodiscard]] Channel& channel(int worker) { return connections_[static_cast<std::size_t>(worker)].channel; }
   void send(const Asked& asked, MessageHeader answer, std::span<const std::byte> bytes = {},
@@ -79,7 +79,7 @@ class KeyValueServer final : private Answers {
     std::int64_t replies = 0;
   } probe_;
   std::exception_ptr failure_;
-  std::shared_ptr<const std::string> failure_text_;
+  std::shared_ptr<const std::string> failure_text_;  ///< its message, packed
 };
 
 }  // namespace ronda

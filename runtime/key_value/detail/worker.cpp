@@ -203,8 +203,8 @@ bool KeyValueWorker::take_answer(Connection& connection) {
   auto& [operation, part, out, pushed] = question.mapped();
   pushing_ -= pushed;
   if (header->kind == MessageKind::failed) {
-    operation->failure = connection.text;
-    if (failure_.empty()) failure_ = connection.text;
+    operation->failure = Message::unpacked(connection.text);
+    if (failure_.empty()) failure_ = operation->failure;
   }
   if (header->kind == MessageKind::dropped) ++dropped_;
   if (header->kind == MessageKind::done && part != nullptr) part->version = header->version;

@@ -12,6 +12,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/core/message.hpp>
 #include <ronda/runtime/key_value/detail/channel.hpp>
 #include <ronda/runtime/key_value/detail/part_placement.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
@@ -21,7 +22,7 @@ namespace ronda {
 /// Questions that are answered together: of all parts of a value, or to all servers.
 struct KeyValueOperation {
   std::size_t unanswered = 0;
-  std::string failure = {};  ///< of one that has failed
+  Message failure = {};  ///< of one that has failed
 };
 
 /// A worker of a KeyValueStore: sends questions, and finds by its number what an answer belongs to.
@@ -100,7 +101,7 @@ class KeyValueWorker {
   std::size_t ahead_bytes_;  ///< see KeyValueOptions
   std::size_t pushing_ = 0;  ///< bytes of unanswered pushes
   std::uint64_t dropped_ = 0;
-  std::string failure_;  ///< the first
+  Message failure_;  ///< the first
   std::vector<std::byte> scratch_;
   bool closed_ = false, leaving_ = false;
 };

@@ -1,5 +1,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/parameter_server.hpp>
+#include <ronda/runtime/strategy/step/refusals.hpp>
 
 #include <algorithm>
 #include <string>
@@ -9,10 +12,9 @@ namespace {
 
 constexpr std::size_t per_line = 16;  ///< floats: ranks write to cache lines of their own
 
-[[noreturn]] void refuse(const std::string& why, const std::string& remedy) {
-  throw InputError(why +
-                   ", and with .strategy = sharded a rank has those of its own part alone; take .strategy = mirrored" +
-                   remedy);
+[[noreturn]] void refuse(const std::string& why, const Message& remedy) {
+  throw InputError(why + ", and with " + setting("strategy", "sharded") +
+                   " a rank has those of its own part alone; take " + setting("strategy", "mirrored") + remedy);
 }
 
 }  // namespace
@@ -65,9 +67,9 @@ std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
 
 std::vector<std::size_t> share_sizes_by_node(std::size_t count, std::span<const std::int64_t> nodes) {
   if (!std::ranges::is_sorted(nodes))
-    throw InputError(
-        "one copy of the parameters a node (.one_copy) needs ranks of a node that are numbered one after the other; "
-        "start them so (mpirun --map-by slot, srun --distribution=block), or leave it out");
+    throw InputError("one copy of the parameters a node (" + setting("one_copy") +
+                     ") needs ranks of a node that are numbered one after the other; start them so (mpirun --map-by "
+                     "slot, srun --distribution=block), or leave it out");
   const std::vector<std::size_t> shares = share_sizes(count, nodes.size());
   std::vector<std::size_t> sizes(static_cast<std::size_t>(nodes.back()) + 1);
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) sizes[static_cast<std::size_t>(nodes[rank])] += shares[rank];
@@ -77,11 +79,11 @@ std::vector<std::size_t> share_sizes_by_node(std::size_t count, std::span<const 
 void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device) {
   const std::string rule = "optimizer " + std::string(optimizer.name());
   if (device.context->device().kind != DeviceKind::cpu)
-    refuse("a GPU updates all elements, by the states of all", ", or .device = cpu");
+    refuse("a GPU updates all elements, by the states of all", ", or " + setting("device", "cpu"));
   if (!plan.tables().empty())
     refuse("the rows of " + plan.tables().front().name +
                ", whose gradient is sparse, are updated on every rank by their states",
-           ", or an embedding with .sparse = false");
+           ", or an embedding with " + setting("sparse", "false"));
   if (optimizer.has_two_passes())
     refuse(rule + " works out an update of whole parameters from all of their states", ", or another optimizer");
   if (plan.mixed() && optimizer.needs_norms())
@@ -91,20 +93,15 @@ void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, cons
 }
 
 void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device) {
-  const auto refuse_server = [](const std::string& why, const std::string& remedy) {
-    throw InputError(why + ", and with .strategy = parameter_server a server knows its own part alone; take " + remedy);
-  };
   if (device.context->device().kind != DeviceKind::cpu)
-    throw InputError(
-        "servers and workers of .strategy = parameter_server compute on processors, not on GPUs; take .device = cpu, "
-        "or .strategy = "
-        "mirrored");
+    throw InputError("servers and workers of " + setting("strategy", "parameter_server") +
+                     " compute on processors, not on GPUs; take " + setting("device", "cpu") + ", or " +
+                     setting("strategy", "mirrored"));
   if (plan.mixed())
-    throw InputError("the values of .strategy = parameter_server are float32, not " + std::string(name_of(plan.dtype)) +
-                     "; take .strategy = mirrored or sharded");
+    throw InputError("the values of " + setting("strategy", "parameter_server") + " are float32, not " +
+                     std::string(name_of(plan.dtype)) + "; take " + setting("strategy", "mirrored") + " or sharded");
   if (optimizer.has_two_passes() || optimizer.needs_norms())
-    refuse_server("optimizer " + std::string(optimizer.name()) + " works out an update from whole parameters",
-                  "another optimizer, or .strategy = mirrored");
+    refuse_update_of_whole(optimizer, ParameterServer::name, "a server knows its own part alone");
 }
 
 }  // namespace ronda

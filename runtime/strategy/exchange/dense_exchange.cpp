@@ -17,7 +17,7 @@ namespace {
 /// updates everything: no loss that is worth a second note.
 Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& sink) {
   const auto notes = communicator.take_notes();
-  for (const auto& note : notes) sink.on_warning(note);
+  for (const auto& note : notes) sink.on_message(Severity::warning, note);
   Buffer values =
       allocate_arena(ArenaPlace::values, bytes, communicator, notes.empty() ? Memory::node_shared : Memory::per_rank);
   static_cast<void>(communicator.take_notes());

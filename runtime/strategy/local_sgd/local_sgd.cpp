@@ -18,38 +18,41 @@ std::string_view name_of(OuterOptimizer optimizer) noexcept {
 }
 
 void check(const LocalSgd& o) {
-  if (o.synchronise_every == 0) throw InputError(".synchronise_every is at least 1");
+  if (o.synchronise_every == 0) throw InputError(setting("synchronise_every") + " is at least 1");
   if (o.fragments == 0 || o.fragments > o.synchronise_every)
-    throw InputError(".fragments is from 1 to .synchronise_every, not " + std::to_string(o.fragments));
-  if (o.fragments == 1 && o.fragment_delay != 1) throw InputError(".fragment_delay is for .fragments above 1");
+    throw InputError(setting("fragments") + " is from 1 to " + setting("synchronise_every") + ", not " +
+                     std::to_string(o.fragments));
+  if (o.fragments == 1 && o.fragment_delay != 1)
+    throw InputError(setting("fragment_delay") + " is for " + setting("fragments") + " above 1");
   if (o.fragments > 1 && (o.fragment_delay == 0 || o.fragment_delay >= o.synchronise_every))
-    throw InputError(".fragment_delay is at least 1 and below .synchronise_every, not " +
+    throw InputError(setting("fragment_delay") + " is at least 1 and below " + setting("synchronise_every") + ", not " +
                      std::to_string(o.fragment_delay));
   if (o.outer_optimizer == OuterOptimizer::average && (o.outer_rate || o.outer_momentum))
-    throw InputError(".outer_rate and .outer_momentum are for .outer_optimizer = nesterov");
+    throw InputError(setting("outer_rate") + " and " + setting("outer_momentum") + " are for " +
+                     setting("outer_optimizer", "nesterov"));
   if (!(o.rate() > 0) || !std::isfinite(o.rate()))
-    throw InputError(".outer_rate is a number above 0, not " + shortest(o.rate()));
+    throw InputError(setting("outer_rate") + " is a number above 0, not " + shortest(o.rate()));
   if (!(o.momentum() >= 0 && o.momentum() < 1))
-    throw InputError(".outer_momentum is a number from 0 on and below 1, not " + shortest(o.momentum()));
+    throw InputError(setting("outer_momentum") + " is a number from 0 on and below 1, not " + shortest(o.momentum()));
 }
 
 void check(const LocalSgd& o, const Demands& demands) {
   check(o);
   refuse_audits(demands, LocalSgd::name,
                 "replicas differ between two synchronisations, and a synchronisation makes them equal, errors too");
-  refuse_unequal_shares(demands, ".strategy = local_sgd", "the mean is taken of ranks that have made equal steps");
+  refuse_unequal_shares(demands, setting("strategy", "local_sgd"),
+                        "the mean is taken of ranks that have made equal steps");
   if (demands.compression != Compression::none && o.local_after == 0)
-    throw InputError(
-        ".compression is of gradients, and .strategy = local_sgd sends none without .local_after; "
-        ".delta_compression is of what it sends");
+    throw InputError(setting("compression") + " is of gradients, and " + setting("strategy", "local_sgd") +
+                     " sends none without " + setting("local_after") + "; " + setting("delta_compression") +
+                     " is of what it sends");
   if (demands.exact && demands.timed_saves)
-    throw InputError(
-        ".exact promises equal bits, and with .strategy = local_sgd, which takes a mean over the ranks for each "
-        "checkpoint, they depend on when these come; give .checkpoint_every a number of steps");
+    throw InputError(setting("exact") + " promises equal bits, and with " + setting("strategy", "local_sgd") +
+                     ", which takes a mean over the ranks for each checkpoint, they depend on when these come; give " +
+                     setting("checkpoint_every") + " a number of steps");
   if (demands.prunes && o.momentum() > 0)
-    throw InputError(
-        ".prune sets weights to zero, and the momentum of .outer_optimizer = nesterov would move them again; "
-        "take average");
+    throw InputError(setting("prune") + " sets weights to zero, and the momentum of " +
+                     setting("outer_optimizer", "nesterov") + " would move them again; take average");
 }
 
 }  // namespace ronda

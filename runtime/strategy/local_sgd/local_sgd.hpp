@@ -78,7 +78,8 @@ void visit_local_sgd(Options& o, const Settle& settle, Visitor&& see) {
   see(of({.name = "fragments", .help = "Pieces of the parameters that synchronise at different times"}), o.fragments);
   see(of({.name = "fragment-delay",
           .help = "Steps after which a fragment's mean change is applied",
-          .unread = o.fragments == 1 ? "for .fragments = 1: all parameters synchronise at once" : ""}),
+          .unread =
+              o.fragments == 1 ? "for " + setting("fragments", "1") + ": all parameters synchronise at once" : ""}),
       o.fragment_delay);
 }
 

@@ -23,8 +23,9 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 /// After such a step replicas are read, or there is no later one: nothing may be left to be told.
 bool asks_for_all(const StepFlags& flags) noexcept { return flags.stop + flags.leave + flags.save > 0; }
 
-[[noreturn]] void refuse_local_steps(const std::string& why, const std::string& remedy) {
-  throw InputError(why + ", which .strategy = local_sgd has not; take .strategy = mirrored" + remedy);
+[[noreturn]] void refuse_local_steps(const std::string& why, const Message& remedy) {
+  throw InputError(why + ", which " + setting("strategy", "local_sgd") + " has not; take " +
+                   setting("strategy", "mirrored") + remedy);
 }
 
 }  // namespace
@@ -32,18 +33,18 @@ bool asks_for_all(const StepFlags& flags) noexcept { return flags.stop + flags.l
 void require_local_steps(const Replica& replica) {
   const ReplicaPlan& plan = replica.plan();
   if (replica.device().context->device().kind != DeviceKind::cpu)
-    refuse_local_steps("a GPU needs an exchange that goes on without the host", ", or .device = cpu");
+    refuse_local_steps("a GPU needs an exchange that goes on without the host", ", or " + setting("device", "cpu"));
   if (!plan.tables().empty())
     refuse_local_steps(
         "the sparse gradient of " + plan.tables().front().name + " needs an exchange of rows in each step",
-        ", or an embedding with .sparse = false");
+        ", or an embedding with " + setting("sparse", "false"));
   if (plan.mixed())
     refuse_local_steps(
         "layers of " + std::string(name_of(plan.dtype)) + " need their parameters rounded after each exchange",
-        ", or .precision = float32");
+        ", or " + setting("precision", "float32"));
   if (!replica.keeps_all_states())
-    throw InputError(
-        "a rank that makes steps of its own needs all states: give .local_sgd or .divide_states, not both");
+    throw InputError("a rank that makes steps of its own needs all states: give " + setting("local_sgd") + " or " +
+                     setting("divide_states") + ", not both");
   if (!replica.program().rank_sums().empty())
     refuse_local_steps("a SyncBatchNorm needs sums over the ranks in each step", ", or a BatchNorm");
 }

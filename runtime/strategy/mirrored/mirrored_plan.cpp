@@ -52,7 +52,7 @@ StrategyPlan plan_mirrored(const MirroredOptions& options, const ExchangePlan& e
 void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const ExchangePlan& exchange,
                Communicator& communicator, Replica& replica, EventSink& sink) {
   for (const auto& line : communicator.devices()) sink.on_detail(line);
-  for (const auto& note : communicator.take_notes()) sink.on_warning(note);
+  for (const auto& note : communicator.take_notes()) sink.on_message(Severity::warning, note);
   for (const auto& line : plan.lines) sink.on_detail(line);
   for (const auto& request : replica.program().buffer_requests())
     if (request.bytes > 0) sink.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));

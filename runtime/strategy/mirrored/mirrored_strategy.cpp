@@ -96,14 +96,14 @@ void MirroredStrategy::check_memory_and_suggest() const {
     try {
       check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity, options_.shape.micro_batches);
     } catch (const InputError& error) {
-      throw InputError(error.what() + sharding_that_fits());
+      throw InputError(error.message() + sharding_that_fits());
     }
   });
 }
 
 /// Suggests the strategy sharded, with the memory that it needs for the same batch, if it fits the limit: it divides
 /// values that mirrored ranks duplicate. Empty if it does not fit or is not possible.
-std::string MirroredStrategy::sharding_that_fits() const {
+Message MirroredStrategy::sharding_that_fits() const {
   const bool mirrored = options_.strategy.is_default() || options_.strategy.as<Mirrored>() != nullptr;
   if (communicator_.size() == 1 || !mirrored) return {};
   for (const bool gradients_too : {false, true}) {
@@ -111,8 +111,7 @@ std::string MirroredStrategy::sharding_that_fits() const {
     try {
       const std::size_t bytes = plan_mirrored(options_, *sharded, *replica_, *optimizer_, communicator_).memory.total();
       if (bytes > options_.memory_limit) continue;
-      return ", or take .strategy = sharded" + std::string(gradients_too ? " with .shard_gradients" : "") +
-             ", where a rank needs " + human_bytes(bytes) + " for this batch";
+      return ", or take " + setting("strategy", "sharded") + (gradients_too ? " with " + setting("shard_gradients") : "") + ", where a rank needs " + human_bytes(bytes) + " for this batch";
     } catch (const InputError&) {  // this optimizer or model cannot be divided
     }
   }
@@ -130,15 +129,13 @@ void MirroredStrategy::compute(const Batch& here) {
 
 void MirroredStrategy::require_micro_batches(std::size_t count) const {
   if (options_.platform.device.context->device().kind != DeviceKind::cpu)
-    throw InputError("on GPUs all ranks take the same number of micro-batches; take .shares = equal, or .device = cpu");
+    throw InputError("on GPUs all ranks take the same number of micro-batches; take " + setting("shares", "equal") + ", or " + setting("device", "cpu"));
   if (!replica_->program().rank_sums().empty())
     throw InputError(
-        "all ranks take the same number of micro-batches where layers add up over them, as a "
-        "SyncBatchNorm does; take a BatchNorm, or .shares = equal");
+        "all ranks take the same number of micro-batches where layers add up over them, as a SyncBatchNorm does; take a BatchNorm, or " + setting("shares", "equal"));
   if (runner().traits().share)
     throw InputError(
-        "all ranks take the same number of micro-batches where they sum the gradients of each, with .shard_gradients; "
-        "leave that out, or take .shares = equal");
+        "all ranks take the same number of micro-batches where they sum the gradients of each, with " + setting("shard_gradients") + "; leave that out, or take " + setting("shares", "equal"));
   if (count == 0 || (options_.shape.micro_batches == 1 && count > 1))
     throw LogicError("a step of " + std::to_string(count) + " micro-batches was asked of a strategy for " +
                      std::to_string(options_.shape.micro_batches));
@@ -168,8 +165,7 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   require_none_in_flight(runner().queue(), "a step by hand");
   if (runner().traits().share)
     throw LogicError(
-        "a step by hand could not see the gradients, of which a rank keeps a part alone with .shard_gradients: take "
-        "train_step, or leave that out");
+        "a step by hand could not see the gradients, of which a rank keeps a part alone with " + setting("shard_gradients") + ": take train_step, or leave that out");
   runner().start(batch);
   if (runner().queue().micro_batch() == 0) {
     if (runner().traits().pace != nullptr) runner().traits().pace->expect_all_sums();

@@ -81,7 +81,7 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] std::unique_ptr<GradientExchange> make_exchange();
   [[nodiscard]] std::unique_ptr<PlannedRankSums> make_rank_sums();
   void check_memory_and_suggest() const;
-  [[nodiscard]] std::string sharding_that_fits() const;
+  [[nodiscard]] Message sharding_that_fits() const;
 
   std::unique_ptr<ExchangePlan> exchange_plan_;
   std::unique_ptr<ControlBlock> step_sums_;  ///< in the exchange's memory, for manual steps

@@ -15,26 +15,26 @@ KeyValueOptions ParameterServer::key_values() const {
 
 void check(const ParameterServer& o, const Demands& demands) {
   refuse_audits(demands, ParameterServer::name, "all take the servers' parameters, errors too");
-  refuse_unequal_shares(demands, ".strategy = parameter_server", "each worker has an equal part of a step");
-  if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
-  const std::string which = o.servers_beside ? ".servers_beside" : ".cluster";
+  refuse_unequal_shares(demands, setting("strategy", "parameter_server"), "each worker has an equal part of a step");
+  if (o.servers < 1) throw InputError(setting("servers") + " is at least 1, not " + std::to_string(o.servers));
+  const Message which = o.servers_beside ? setting("servers_beside") : setting("cluster");
   if (o.servers_beside && !o.cluster.empty())
-    throw InputError(".servers_beside and .cluster both say which ranks are servers; give one of them");
+    throw InputError(setting("servers_beside") + " and " + setting("cluster") +
+                     " both say which ranks are servers; give one of them");
   if (o.servers != 1 && (o.servers_beside || !o.cluster.empty()))
-    throw InputError(".servers counts the last ranks, and " + which +
+    throw InputError(setting("servers") + " counts the last ranks, and " + which +
                      " says which ranks are servers; give one of them");
   if (demands.compression == Compression::automatic)
-    throw InputError(
-        ".compression = auto chooses for an allreduce, and with .strategy = parameter_server workers push to servers; "
-        "take none, bf16, fp16, int8, int4 or 2bit");
+    throw InputError(setting("compression", "auto") + " chooses for an allreduce, and with " +
+                     setting("strategy", "parameter_server") +
+                     " workers push to servers; take none, bf16, fp16, int8, int4 or 2bit");
   if (demands.allreduce != AllreduceAlgorithm::automatic)
-    throw InputError(
-        ".allreduce chooses how gradients are summed, and with .strategy = parameter_server the servers sum what "
-        "workers send them; take .allreduce = auto");
+    throw InputError(setting("allreduce") + " chooses how gradients are summed, and with " +
+                     setting("strategy", "parameter_server") + " the servers sum what workers send them; take " +
+                     setting("allreduce", "auto"));
   if (demands.exact && o.own_pace())
-    throw InputError(
-        ".exact promises equal bits, and with .asynchronous or .replicas_to_aggregate they depend on which worker "
-        "comes first");
+    throw InputError(setting("exact") + " promises equal bits, and with " + setting("asynchronous") + " or " +
+                     setting("replicas_to_aggregate") + " they depend on which worker comes first");
 }
 
 }  // namespace ronda

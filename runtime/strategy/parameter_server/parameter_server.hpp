@@ -55,8 +55,8 @@ template <class Options, class Settle, class Visitor>
 void visit_parameter_server(Options& o, const Settle& settle, Visitor&& see) {
   see(settle(Option{.name = "servers",
                     .help = "Number of servers, the last ranks",
-                    .unread = o.servers_beside     ? "with .servers_beside, which says how many there are"
-                              : !o.cluster.empty() ? "with .cluster, which says how many there are"
+                    .unread = o.servers_beside ? "with " + setting("servers_beside") + ", which says how many there are"
+                              : !o.cluster.empty() ? "with " + setting("cluster") + ", which says how many there are"
                                                    : ""}),
       o.servers);
   see(settle(Option{.name = "servers-beside", .help = "Make half of each host's ranks servers"}), o.servers_beside);

@@ -5,6 +5,7 @@
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 #include <ronda/runtime/strategy/step/stage_costs.hpp>
+#include <ronda/runtime/strategy/step/refusals.hpp>
 
 #include <cstdio>
 
@@ -18,9 +19,7 @@ void require_pipelined(const MirroredOptions& options) {
 void require_dense_gradients(const StagedModel& model) {
   for (std::size_t stage = 0; stage < model.stages(); ++stage)
     if (!model.plan(stage).tables().empty())
-      throw InputError("the gradient of " + model.plan(stage).tables().front().name +
-                       " is sparse, and .strategy = pipeline sums whole ones; make the embedding with .sparse = "
-                       "false, or take .strategy = mirrored");
+      refuse_sparse_gradient(model.plan(stage).tables().front().name, Pipeline::name);
 }
 
 StrategyPlan plan_pipeline(const MirroredOptions& options, const StagedModel& model, const Replica& replica,
@@ -49,7 +48,7 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
                Communicator& communicator, EventSink& sink) {
   const std::size_t stages = model.stages();
   for (Communicator* each : {&communicator, &ranks.group, &ranks.replicas})
-    for (const auto& note : each->take_notes()) sink.on_warning(note);
+    for (const auto& note : each->take_notes()) sink.on_message(Severity::warning, note);
   for (const auto& line : plan.lines) sink.on_detail(line);
   const std::vector<std::string> memory = communicator.gather_texts(plan.memory.text());
   const auto slots = static_cast<std::int64_t>(Stage::slots(stages, options.shape.micro_batches));
@@ -63,8 +62,9 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
       (ranks.shard.count > 1 ? "; " + std::to_string(ranks.shard.count) + " such pipelines share each step" : ""));
   if (options.shape.micro_batches >= stages) return;
   const std::string share = formatted("%.0f %%", 100 * predicted_bubble(stages, options.shape.micro_batches));
-  sink.on_warning("ranks of the pipeline will wait for " + share +
-                  " of each step: give .accumulate several times as many micro-batches as there are stages");
+  sink.on_message(Severity::warning, "ranks of the pipeline will wait for " + share + " of each step: give " +
+                                         setting("accumulate") +
+                                         " several times as many micro-batches as there are stages");
 }
 
 }  // namespace ronda

@@ -9,6 +9,7 @@
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/step/refusals.hpp>
 #include <ronda/runtime/strategy/step/step_runner.hpp>
 
 #include <utility>

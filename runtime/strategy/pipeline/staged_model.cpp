@@ -34,7 +34,8 @@ class AnsweredPicker final : public Picker {
 void require_parameters(const Graph& graph, std::size_t stage) {
   if (!graph.parameters.empty()) return;
   throw InputError("stage " + std::to_string(stage) + ", which begins with " + graph.nodes.front().name +
-                   ", has no parameters to train; cut the model elsewhere (.cuts), or into fewer stages");
+                   ", has no parameters to train; cut the model elsewhere (" + setting("cuts") +
+                   "), or into fewer stages");
 }
 
 std::string question_of(const Graph& graph, std::size_t stages, const StageRequest& request) {
@@ -87,14 +88,13 @@ std::vector<std::size_t> StagedModel::places(const StageRequest& request, const 
     allowed = places_between_parameters(whole_);
     if (allowed.size() + 1 < stages)
       throw InputError("this model can be cut into " + counted(allowed.size() + 1, "stage") +
-                       " with parameters at most, not into " + std::to_string(stages) + " (.stages)");
+                       " with parameters at most, not into " + std::to_string(stages) + " (" + setting("stages") + ")");
     question = question_of(whole_, stages, request);
     known = picker.known(question);
     if (!known.empty()) chosen = places_of(whole_, split_names(known));
     if (known.empty() && !request.plan_name.empty())
-      throw InputError(std::string(request.plan_name) +
-                       ": this plan does not say where the model is cut; leave .plan out, name a new file, or give "
-                       ".cuts");
+      throw InputError(std::string(request.plan_name) + ": this plan does not say where the model is cut; leave " +
+                       setting("plan") + " out, name a new file, or give " + setting("cuts"));
   });
   if (chosen.empty()) {
     std::optional<HostProgram> program;

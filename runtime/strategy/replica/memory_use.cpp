@@ -19,13 +19,12 @@ void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t row
   const std::size_t fit = rows_beside(fixed);
   if (fit == 0)
     throw InputError(found + ". No batch fits beside parameters, gradients and optimizer (" + human_bytes(fixed) +
-                     "); raise .memory_limit");
-  std::string advice =
-      ". A batch of " + std::to_string(fit) + " a rank fits (.batch_size = " + std::to_string(fit) + ")";
+                     "); raise " + setting("memory_limit"));
+  Message advice = ". A batch of " + std::to_string(fit) + " a rank fits (" + setting("batch_size", fit) + ")";
   // Several pieces are summed in gradients of their own.
   if (const std::size_t piece = rows_beside(fixed + (micro_batches == 1 ? use.gradients : 0)); piece > 0) {
     const std::string pieces = std::to_string((rows * micro_batches + piece - 1) / piece);
-    advice += ", or the same batch in " + pieces + " pieces (.accumulate = " + pieces + ")";
+    advice += ", or the same batch in " + pieces + " pieces (" + setting("accumulate", pieces) + ")";
   }
   throw InputError(found + advice);
 }

@@ -52,9 +52,9 @@ std::size_t RankPicker::pick(std::string_view question, std::span<const Candidat
       }
   }
   if (!plan_name_.empty())
-    throw InputError(
-        plan_name_ + ": this plan has no usable entry for '" + std::string(question) +
-        "': it was made for another model, batch, processor or library; leave .plan out, or name a new file");
+    throw InputError(plan_name_ + ": this plan has no usable entry for '" + std::string(question) +
+                     "': it was made for another model, batch, processor or library; leave " + setting("plan") +
+                     " out, or name a new file");
   const std::size_t chosen = fastest(candidates, runnable);
   answered_.insert_or_assign(std::string(question), candidates[chosen].name);
   return chosen;

@@ -4,6 +4,10 @@
 #include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
+#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/processor_alone.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +28,7 @@ Program planned(const Layer& model, const Loss& loss, const ComputeDevice& devic
   if (device.context->device().kind == DeviceKind::cpu) return program;
   const std::string& operation = program.first_cpu_only_operation();
   if (operation.empty() && loss.runs_on_any_device()) return program;
-  throw InputError((operation.empty() ? "the loss of this model" : "the operation " + operation + " of this model") +
-                   " computes on the processor alone; use .device = cpu");
+  throw processor_alone(operation.empty() ? "the loss of this model" : "the operation " + operation + " of this model");
 }
 
 TensorDesc exact(const TensorDesc& desc) { return {desc.shape, DType::float32, desc.layout}; }

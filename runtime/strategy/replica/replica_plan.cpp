@@ -22,7 +22,7 @@ ReplicaPlan::ReplicaPlan(const Program& program, const Primitives& primitives, s
                          std::string(name_of(dtype)));
       if (sparse && mixed())
         throw InputError("the sparse gradient of " + requests[i].name + " is float32's alone, not " +
-                         std::string(name_of(dtype)) + "'s; make the embedding with .sparse = false");
+                         std::string(name_of(dtype)) + "'s; make the embedding with " + setting("sparse", "false"));
       const std::size_t bytes = requests[i].desc.bytes();
       slots.push_back({ParameterId{static_cast<std::uint32_t>(i)}, requests[i].name, arena.reserve(bytes), bytes});
     }

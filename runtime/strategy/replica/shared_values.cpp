@@ -7,16 +7,17 @@ namespace ronda {
 
 void require_shareable(const ReplicaPlan& plan) {
   if (!plan.mixed()) return;
-  throw InputError("one copy of the parameters (.one_copy) is for float32, and layers read these in " +
-                   std::string(name_of(plan.dtype)) + "; leave it out");
+  throw InputError("one copy of the parameters (" + setting("one_copy") +
+                   ") is for float32, and layers read these in " + std::string(name_of(plan.dtype)) + "; leave it out");
 }
 
 Buffer allocate_on_node(Communicator& communicator, ArenaPlace place, std::size_t bytes, Memory memory) {
   Buffer taken = allocate_arena(place, bytes, communicator, memory);
   const auto notes = communicator.take_notes();
   if (notes.empty()) return taken;
-  throw as_agreed(ResourceError("one copy of the parameters (.one_copy) has no room in the node's memory: " +
-                                notes.front() + "; make room, or leave it out"));
+  throw as_agreed(ResourceError("one copy of the parameters (" + setting("one_copy") +
+                                ") has no room in the node's memory: " + notes.front() +
+                                "; make room, or leave it out"));
 }
 
 bool writes_values(const Replica& replica, const Communicator& communicator) noexcept {

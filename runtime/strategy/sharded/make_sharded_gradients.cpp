@@ -47,7 +47,7 @@ OnNode take_on_node(Communicator& communicator, const GradientRing& ring, const 
                                   communicator, Memory::node_shared);
     notes = communicator.take_notes();
   }
-  for (const auto& note : notes) sink.on_warning(note);
+  for (const auto& note : notes) sink.on_message(Severity::warning, note);
   if (!notes.empty()) return {};
   const auto rings = communicator.copies_on_node(whole_tensor(memory.ring)),
              shares = communicator.copies_on_node(whole_tensor(memory.share));
@@ -131,20 +131,21 @@ std::size_t bytes_of_sharded_gradients(const Replica& replica, const FusionOptio
 }
 
 void require_sharded_gradients(const ReplicaPlan& plan, const Optimizer& optimizer, const FusionOptions& options) {
-  const auto refuse = [](const std::string& why, const std::string& remedy) {
-    throw InputError(why + ", and with .shard_gradients a rank has the sums of its own part alone; leave that out" +
-                     remedy);
+  const auto refuse = [](const Message& why, const Message& remedy) {
+    throw InputError(why + ", and with " + setting("shard_gradients") +
+                     " a rank has the sums of its own part alone; leave that out" + remedy);
   };
   if (plan.mixed()) refuse("layers write gradients of " + std::string(name_of(plan.dtype)), ", or take float32");
   if (optimizer.needs_norms())
     refuse("optimizer " + std::string(optimizer.name()) + " needs the norms of whole gradients",
            ", or take another optimizer");
   if (options.compression != Compression::none)
-    refuse("compressed gradients are summed by an allreduce (.compression)", ", or take .compression = none");
+    refuse("compressed gradients are summed by an allreduce (" + setting("compression") + ")",
+           ", or take " + setting("compression", "none"));
   if (options.algorithm != AllreduceAlgorithm::automatic && options.algorithm != AllreduceAlgorithm::node &&
       options.algorithm != AllreduceAlgorithm::ring)
-    refuse(".allreduce = " + std::string(name_of(options.algorithm)) + " sums gradients on all ranks",
-           ", or take .allreduce = auto, node or ring");
+    refuse(setting("allreduce", name_of(options.algorithm)) + " sums gradients on all ranks",
+           ", or take " + setting("allreduce", "auto") + ", node or ring");
 }
 
 std::unique_ptr<GradientExchange> make_sharded_gradients(Communicator& communicator, Replica& replica,

@@ -17,12 +17,13 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
                                                           const FusionOptions& options, bool keeps_average,
                                                           EventSink& sink) {
   const ReplicaPlan& plan = replica.plan();
-  for (const auto& note : communicator.take_notes()) sink.on_warning(note);  // what follows tells of this memory
+  for (const auto& note : communicator.take_notes())
+    sink.on_message(Severity::warning, note);  // later notes are about this memory
   Buffer values = allocate_on_node(communicator, ArenaPlace::values, plan.arena_bytes, Memory::one_a_node),
          average = allocate_on_node(communicator, ArenaPlace::average, keeps_average ? plan.arena_bytes : 0,
                                     Memory::one_a_node),
          gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, communicator, Memory::node_shared);
-  for (const auto& note : communicator.take_notes()) sink.on_warning(note);
+  for (const auto& note : communicator.take_notes()) sink.on_message(Severity::warning, note);
   replica.take_arenas(std::move(values), std::move(gradients), {});
   const Topology& topology = communicator.topology();
   replica.share_values(std::move(average),

@@ -11,7 +11,7 @@ std::size_t Split::parts_on(std::size_t ranks) const {
   const std::size_t count = parts > 0 ? parts : ranks;
   if (ranks % count != 0)
     throw InputError(counted(static_cast<std::int64_t>(ranks), "rank") + " cannot be groups of " +
-                     std::to_string(count) + " that split a model (.parts): give a multiple of " +
+                     std::to_string(count) + " that split a model (" + setting("parts") + "): give a multiple of " +
                      std::to_string(count) + " ranks");
   return count;
 }
@@ -33,7 +33,7 @@ void check(const Split& options, const Demands& demands) {
       demands, Split::name,
       "each rank updates its part of an operation alone, and what all ranks have alike is compared in the end");
   refuse_all_but_float32_on_processors(demands, Split::name);
-  refuse_unequal_shares(demands, ".strategy = split", "the ranks of a group compute the same samples");
+  refuse_unequal_shares(demands, setting("strategy", "split"), "the ranks of a group compute the same samples");
 }
 
 }  // namespace ronda

@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/layers/split_choice.hpp>
+#include <ronda/runtime/strategy/step/refusals.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 
 #include <algorithm>
@@ -18,10 +19,7 @@ SplitModel::SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Pi
     plans_.emplace_back(*programs_.back(), primitives);
   }
   for (const ReplicaPlan& plan : plans_)
-    if (!plan.tables().empty())
-      throw InputError("the gradient of " + plan.tables().front().name +
-                       " is sparse, and .strategy = split sums whole ones; make the embedding with .sparse = false, or "
-                       "take .strategy = mirrored");
+    if (!plan.tables().empty()) refuse_sparse_gradient(plan.tables().front().name, Split::name);
   require_alike();
 }
 
@@ -34,8 +32,8 @@ void SplitModel::choose(const Split& options, std::size_t parts) {
   choices_ = choices_that_pay(candidates);
   if (choices_.empty())
     throw InputError("no operation of this model saves more by being split over " +
-                     counted(static_cast<std::int64_t>(parts), "rank") +
-                     " than that costs; name some (.layers), take larger batches, or .strategy = mirrored");
+                     counted(static_cast<std::int64_t>(parts), "rank") + " than that costs; name some (" +
+                     setting("layers") + "), take larger batches, or " + setting("strategy", "mirrored"));
 }
 
 /// What is exchanged lies in the same order on all ranks.

@@ -7,6 +7,11 @@
 #include <ronda/runtime/strategy/parts/parts_exchange.hpp>
 #include <ronda/runtime/strategy/parts/parts_state.hpp>
 #include <ronda/runtime/strategy/parts/whole_model.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
+#include <ronda/runtime/strategy/cost_table.hpp>
+#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
+#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/replica_updater.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
@@ -21,9 +26,7 @@ namespace {
 void require_splittable(const MirroredOptions& options, const Optimizer& optimizer) {
   require_float32_on_processors(options, "split");
   if (optimizer.has_two_passes() || optimizer.needs_norms() || optimizer.on_processor_alone())
-    throw InputError("optimizer " + std::string(optimizer.name()) +
-                     " works out an update from whole parameters, and with .strategy = split a rank has parts of them; "
-                     "take another optimizer, or .strategy = mirrored");
+    refuse_update_of_whole(optimizer, Split::name, "a rank has parts of them");
   require_fitting(options.fusion.algorithm, DeviceKind::cpu);
 }
 
@@ -155,7 +158,7 @@ std::unique_ptr<StepRunner> SplitStrategy::make_runner(std::unique_ptr<GradientE
 
 void SplitStrategy::tell_plan() {
   for (Communicator* each : {&communicator_, &ranks_.group, &ranks_.replicas})
-    for (const auto& note : each->take_notes()) sink_.on_warning(note);
+    for (const auto& note : each->take_notes()) sink_.on_message(Severity::warning, note);
   for (const auto& reason : model_->reasons()) sink_.on_detail("splitting " + reason);
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   sink_.on_detail(plan_.memory.text());

@@ -4,6 +4,7 @@
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/compression.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -26,7 +27,7 @@ void refuse_audits(const Demands& demands, std::string_view strategy, std::strin
 /// Throws InputError if ranks take unequal shares.
 /// @param where  option that excludes them: `.strategy = split`
 /// @param why    a clause: `the ranks of a group compute the same samples`
-void refuse_unequal_shares(const Demands& demands, const std::string& where, std::string_view why);
+void refuse_unequal_shares(const Demands& demands, const Message& where, std::string_view why);
 /// Throws InputError for GPUs and half types.
 void refuse_all_but_float32_on_processors(const Demands& demands, std::string_view strategy);
 

@@ -13,7 +13,8 @@ void require_whole(const MetricValue& value) {
   const auto wanted = static_cast<std::size_t>(value.shape.count());
   if (value.values.size() != wanted)
     throw LogicError("the metric " + value.metric.name + " has the shape " + value.shape.text() + ", which is " +
-                     std::to_string(wanted) + " of .values, and " + std::to_string(value.values.size()) + " are there");
+                     std::to_string(wanted) + " of " + setting("values") + ", and " +
+                     std::to_string(value.values.size()) + " are there");
 }
 
 /// The sums of several metrics, one behind the other, behind the sums of the loss: all go in one allreduce.

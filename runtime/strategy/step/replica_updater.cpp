@@ -1,6 +1,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/step/replica_updater.hpp>
+#include <ronda/core/shortest.hpp>
+#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/replica_updater.hpp>
 
 #include <string>
 
@@ -9,10 +12,9 @@ namespace ronda {
 std::unique_ptr<Updater> make_updater(const MirroredOptions& options, Replica& replica, Optimizer& optimizer,
                                       const Schedule& schedule, SumOverParts* parts,
                                       const std::optional<ArenaRange>& sums) {
-  if (options.clip_norm > 0 && options.clip_value > 0)
-    throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
+  refuse_both_clips(options.clip_norm, options.clip_value);
   if (!(options.ema_decay >= 0 && options.ema_decay < 1))
-    throw InputError(".ema_decay is a number from 0 on and below 1, not " + shortest(options.ema_decay));
+    throw InputError(setting("ema_decay") + " is a number from 0 on and below 1, not " + shortest(options.ema_decay));
   const OptimizerBindings bindings = replica.bindings(options.group_of);
   optimizer.bind(bindings);
   return options.platform.make_updater(*replica.device().context, optimizer, bindings, replica.layer_arenas(),
