@@ -35,7 +35,7 @@ namespace {
 /// The largest team that OpenMP grants the calling thread.
 struct TeamLimit {
   int threads;
-  std::string setting;  ///< the variable that limits it
+  std::string cause;  ///< the variable that limits it
 };
 TeamLimit team_limit() {
   if (omp_get_active_level() < omp_get_max_active_levels())
@@ -47,9 +47,8 @@ TeamLimit team_limit() {
 void require_granted(int threads) {
   const TeamLimit limit = team_limit();
   if (threads > limit.threads)
-    throw InputError(".threads = " + std::to_string(threads) + ": OpenMP grants " + counted(limit.threads, "thread") +
-                     " (" + limit.setting + "); remove that setting, or give " +
-                     ".threads = " + std::to_string(limit.threads));
+    throw InputError(setting("threads", threads) + ": OpenMP grants " + counted(limit.threads, "thread") + " (" +
+                     limit.cause + "); remove that setting, or give " + setting("threads", limit.threads));
 }
 
 /// The first number of OMP_NUM_THREADS, which has one for each level of nested regions; 0 without a number.
@@ -79,13 +78,12 @@ ThreadCount count_threads(int asked, int cores) {
   if (threads >= (asked > 0 ? asked : cores)) return {threads};
   const std::string computes = ": a rank computes with " + counted(threads, "thread");
   if (asked > threads)
-    return {threads, ".threads = " + std::to_string(asked) + computes + ", because OpenMP grants no more (" +
-                         limit.setting + "); remove that setting for more"};
+    return {threads, setting("threads", asked) + computes + ", because OpenMP grants no more (" + limit.cause +
+                         "); remove that setting for more"};
   const std::string idle = computes + " and has " + counted(cores, "core");
-  if (threads < wanted || cores > limit.threads)
-    return {threads, limit.setting + idle + "; without it a rank uses all"};
+  if (threads < wanted || cores > limit.threads) return {threads, limit.cause + idle + "; without it a rank uses all"};
   return {threads,
-          "OMP_NUM_THREADS=" + std::to_string(variable) + idle + "; .threads = " + std::to_string(cores) + " uses all"};
+          "OMP_NUM_THREADS=" + std::to_string(variable) + idle + "; " + setting("threads", cores) + " uses all"};
 }
 
 void use_threads(int threads) {

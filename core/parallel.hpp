@@ -3,6 +3,8 @@
 #include <string>
 #include <type_traits>
 
+#include <ronda/core/message.hpp>
+
 namespace ronda {
 
 /// A half-open range of indices.
@@ -55,7 +57,7 @@ void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align
 /// The number of threads that a rank computes with.
 struct ThreadCount {
   int count = 1;
-  std::string note{};  ///< the setting that limits `count` below `asked` or the cores, and the remedy; empty: none
+  Message note{};  ///< the setting that limits `count` below `asked` or the cores, and the remedy; empty: none
 };
 /// The rule for every program: `asked` unless 0, else OMP_NUM_THREADS if set, else one thread per core; at most as many
 /// as OpenMP grants (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS).

@@ -41,8 +41,8 @@ void write_on_trial(const fs::path& path, Storage& storage) {
     write_text(path, std::string(1 << 14, '-'), storage);
     static_cast<void>(storage.remove(path));
   } catch (const Error& error) {
-    throw InputError(std::string("checkpoints cannot be written: ") + error.what() +
-                     "; make room, or give another .checkpoint_dir");
+    throw InputError("checkpoints cannot be written: " + error.message() + "; make room, or give another " +
+                     setting("checkpoint_dir"));
   }
 }
 
@@ -95,8 +95,8 @@ void Checkpointer::check_directory() {
     std::ifstream file(token);
     const std::string found{std::istreambuf_iterator<char>(file), {}};
     if (found != words)
-      throw InputError("the folder of checkpoints " + directory.string() +
-                       " is not the one that rank 0 sees: give .checkpoint_dir a place that all hosts share");
+      throw InputError("the folder of checkpoints " + directory.string() + " is not the one that rank 0 sees: give " +
+                       setting("checkpoint_dir") + " a place that all hosts share");
     write_on_trial(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())), storage_);
   });
   if (communicator_.rank() == 0) static_cast<void>(storage_.remove(token));
@@ -188,9 +188,9 @@ void Checkpointer::warn_not_written(std::uint64_t step, const std::string& why) 
 
 void Checkpointer::tell_removed() {
   for (const fs::path& path : writer_->removed())
-    sink_.on_warning("the disk has no room for another checkpoint: " + path.string() + " is removed, and " +
-                     std::to_string(writer_->keep()) +
-                     " are kept from here on (.keep = " + std::to_string(options_.keep) + ")");
+    sink_.on_message(Severity::warning, "the disk has no room for another checkpoint: " + path.string() +
+                                            " is removed, and " + std::to_string(writer_->keep()) +
+                                            " are kept from here on (" + setting("keep", options_.keep) + ")");
 }
 
 /// Rank 0's thread has published a checkpoint, or could not.

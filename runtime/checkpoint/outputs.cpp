@@ -44,8 +44,10 @@ bool is_special(const fs::path& path) {
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
-std::string text_of(const Output& output) {
-  return output.name + (output.name.starts_with('.') ? " = " : " ") + printable(output.path.string());
+Message text_of(const Output& output) {
+  const std::string path = printable(output.path.string());
+  const auto* field = std::get_if<Setting>(&output.name.parts().front());
+  return field != nullptr ? setting(field->field, path) : output.name + " " + path;
 }
 
 [[noreturn]] void refuse(const Output& output, const std::string& what) {

@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/message.hpp>
+
 namespace ronda {
 
 /// A file or a folder that a program is asked to write.
 struct Output {
-  std::string name;                        ///< its option or field: `--json`, `.save`
+  Message name;                            ///< its option or field: `--json`, `.save`
   std::filesystem::path path;              ///< empty: not requested
   bool folder = false;                     ///< a folder in which the program chooses the files' names
   std::filesystem::path may_replace = {};  ///< an input whose place it may take; empty: none

@@ -28,13 +28,15 @@ std::string by_host(const std::vector<std::string>& cores_of_rank, const HostNam
 }
 
 /// The first rank that has something to complain of, and how many others have.
+/// @param complaints  of all ranks, packed
 void warn_of_first(const std::vector<std::string>& complaints, const HostNames& hosts, EventSink& sink) {
   const auto first = std::ranges::find_if(complaints, [](const auto& text) { return !text.empty(); });
   if (first == complaints.end()) return;
   const auto rank = static_cast<std::size_t>(first - complaints.begin());
   const auto others = std::ranges::count_if(complaints, [](const auto& text) { return !text.empty(); }) - 1;
   const std::string alike = others > 0 ? "; the same goes for " + counted(others, "other rank") : "";
-  sink.on_warning("rank " + std::to_string(rank) + " on " + hosts[rank] + " " + *first + alike);
+  sink.on_message(Severity::warning,
+                  "rank " + std::to_string(rank) + " on " + hosts[rank] + " " + Message::unpacked(*first) + alike);
 }
 
 std::string number_text(double number) {
@@ -46,13 +48,13 @@ std::string number_text(double number) {
 
 }  // namespace
 
-std::string why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks) {
+Message why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks) {
   const int cores = std::max(1, static_cast<int>(share.mine + 1e-6));
   const bool by_quota = share.mine < share.bound;
   if (threads <= cores && !(by_quota && share.mine < 1)) return {};
-  const std::string begin = "computes with " + counted(threads, "thread"),
-                    fewer = ".threads = " + std::to_string(cores);
-  const std::string most = threads > cores ? "; or take " + fewer : "";
+  const std::string begin = "computes with " + counted(threads, "thread");
+  const Message fewer = setting("threads", cores);
+  const Message most = threads > cores ? "; or take " + fewer : "";
   if (by_quota)
     return begin + " on the time of " + number_text(share.mine) + (share.mine == 1 ? " core" : " cores") +
            ", its part of the quota of its container or job, and waits for more most "
@@ -77,14 +79,14 @@ void tell_binding(const World& world, const ThreadCount& threads, const std::str
   const auto cores = communicator.gather_texts(mask.text());
   sink.on_detail("cores by rank: " + by_host(cores, hosts) + "; threads of each: " + threads_text + ", progress " +
                  std::string(name_of(world.progress())));
-  const auto notes = communicator.gather_texts(threads.note);
+  const auto notes = communicator.gather_texts(threads.note.packed());
   const auto note = std::ranges::find_if(notes, [](const auto& text) { return !text.empty(); });
-  if (note != notes.end()) sink.on_note(*note);
+  if (note != notes.end()) sink.on_message(Severity::note, Message::unpacked(*note));
 
   const CoreShare& share = world.core_share();
   const auto bound = static_cast<int>(mask.count());
   const auto machine = static_cast<int>(CoreMask::of(1).count());  // nothing has bound its first process
-  std::string complaint;
+  Message complaint;
   if (share.crowded)
     complaint = "and others share cores (" + mask.text() +
                 ") though the host has some that no rank may run on; start the ranks by mpirun --bind-to core, or by "
@@ -97,7 +99,7 @@ void tell_binding(const World& world, const ThreadCount& threads, const std::str
         ", or unset these variables";
   else
     complaint = why_too_many_threads(threads.count, share, bound, machine, communicator.topology().ranks_on_node);
-  warn_of_first(communicator.gather_texts(complaint), hosts, sink);
+  warn_of_first(communicator.gather_texts(complaint.packed()), hosts, sink);
 }
 
 }  // namespace ronda

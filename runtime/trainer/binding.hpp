@@ -22,6 +22,6 @@ void tell_binding(const World& world, const ThreadCount& threads, const std::str
 /// @param bound    cores that the rank may run on, including shared ones
 /// @param machine  cores of its machine or container
 /// @param ranks    on that machine
-[[nodiscard]] std::string why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks);
+[[nodiscard]] Message why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks);
 
 }  // namespace ronda

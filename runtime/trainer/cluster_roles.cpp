@@ -139,9 +139,9 @@ Roles roles_beside(const HostNames& hosts) {
   for (const auto& [host, ranks] : ranks_by_host(hosts))
     servers.insert(servers.end(), ranks.end() - static_cast<std::ptrdiff_t>(ranks.size() / 2), ranks.end());
   if (servers.empty())
-    throw InputError(
-        ".servers_beside makes half of each host's ranks servers, and no host has two ranks; start more, or "
-        "take .servers");
+    throw InputError(setting("servers_beside") +
+                     " makes half of each host's ranks servers, and no host has two ranks; start more, or take " +
+                     setting("servers"));
   return Roles::of_servers(static_cast<int>(hosts.size()), std::move(servers));
 }
 
@@ -182,7 +182,8 @@ void place_servers(TrainingOptions& options, const HostNames& hosts, const std::
   for (int i = 0; i < roles.servers(); ++i) servers.push_back(roles.rank_of_server(i));
   std::ranges::sort(server->server_ranks);
   if (!server->server_ranks.empty() && server->server_ranks != servers)
-    throw InputError(std::string(".server_ranks and ") + (server->servers_beside ? ".servers_beside" : ".cluster") +
+    throw InputError(setting("server_ranks") + " and " +
+                     (server->servers_beside ? setting("servers_beside") : setting("cluster")) +
                      " both say which ranks are servers, and not the same; give one of them");
   server->server_ranks = std::move(servers);
 }

@@ -19,7 +19,7 @@ std::shared_ptr<DeviceContext> device_of_rank(const Communicator& communicator, 
   const DeviceSurvey survey = row.survey();
   const std::string refusal = refusal_of_gpus(communicator.gather_texts(survey.reason), communicator.topology().hosts);
   if (!refusal.empty())  // all ranks know it
-    throw as_agreed(InputError(".device = " + std::string(row.name) + ": " + refusal + "; use .device = cpu"));
+    throw as_agreed(InputError(setting("device", row.name) + ": " + refusal + "; use " + setting("device", "cpu")));
   std::shared_ptr<DeviceContext> context;
   agree(communicator, [&] {
     context = row.context(communicator.topology().rank_on_node % static_cast<int>(survey.devices), threads);
@@ -29,7 +29,9 @@ std::shared_ptr<DeviceContext> device_of_rank(const Communicator& communicator, 
 
 }  // namespace
 
-DeviceChoice parse_device(std::string_view name) { return parse_name(device_names, name, "a device (.device)"); }
+DeviceChoice parse_device(std::string_view name) {
+  return parse_name(device_names, name, "a device (" + setting("device") + ")");
+}
 std::string_view name_of(DeviceChoice choice) noexcept { return find_name(device_names, choice); }
 
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
@@ -38,13 +40,10 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
     return ComputeDevice::on(device_of_rank(communicator, platform_row(DeviceKind::cuda), threads));
   if (options.device == DeviceChoice::automatic) {
     const DeviceSurvey survey = platform_row(DeviceKind::cuda).survey();
-    const std::string why = survey.reason.empty()
-                                ? "training on a GPU is new, and only done where .device = cuda asks for it"
-                                : survey.reason;
-    if (survey.built)
-      sink.on_note("computing on the processor: " + why);
-    else
-      sink.on_detail("computing on the processor: " + why);
+    const Message why = survey.reason.empty() ? "training on a GPU is new, and only done where " +
+                                                    setting("device", "cuda") + " asks for it"
+                                              : survey.reason;
+    sink.on_message(survey.built ? Severity::note : Severity::detail, "computing on the processor: " + why);
   }
   return ComputeDevice::on(make_cpu_context(threads));
 }
@@ -53,15 +52,17 @@ void require_for_gpus(const TrainingOptions& options) {
   const bool spoils_gradients =
       std::ranges::any_of(options.faults, [](const Fault& fault) { return fault.kind == FaultKind::flip_gradient; });
   if (spoils_gradients)
-    throw InputError(".device = cuda: .faults = flip-gradient is not for GPUs in this version; use .device = cpu");
+    throw InputError(setting("device", "cuda") + ": " + setting("faults", "flip-gradient") +
+                     " is not for GPUs in this version; use " + setting("device", "cpu"));
 }
 
 void require_for_processor(const TrainingOptions& options) {
   if (options.precision != Precision::mixed_bfloat16 || options.emulate_dtype) return;
   const BFloat16Support support = bfloat16_support();
   if (!support.fast)
-    throw InputError(".precision = mixed_bfloat16: " + support.text + ", and it would be slower than float32; " +
-                     support.remedy + ", or emulate it with .emulate_dtype");
+    throw InputError(setting("precision", "mixed_bfloat16") + ": " + support.text +
+                     ", and it would be slower than float32; " + support.remedy + ", or emulate it with " +
+                     setting("emulate_dtype"));
 }
 
 std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts) {

@@ -32,7 +32,7 @@ class OptionalFile final : public EventSink {
       write();
     } catch (const ResourceError& error) {
       file_ = nullptr;
-      warned_.on_warning(std::string(error.what()) + "; training goes on, and nothing more is written there");
+      warned_.on_message(Severity::warning, error.message() + "; training goes on, and nothing more is written there");
     }
   }
 

@@ -31,7 +31,7 @@ void tell_exactness(const Resumption& resumption, const TrainingSetup& setup, St
       why_not_exact(resumption.manifest, strategy.communicator(), setup.environment, strategy.plan_lines());
   if (why.empty()) return;
   if (setup.options.exact)
-    throw InputError(".exact: this run cannot have the bits of one that was never interrupted: " + why);
+    throw InputError(setting("exact") + ": this run cannot have the bits of one that was never interrupted: " + why);
   sink.on_note("this run goes on within rounding, not to the bit: " + why);
 }
 
@@ -123,7 +123,8 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
       progress.step > setup.total_steps)
     throw InputError(resumption.folder.string() + " is at step " + std::to_string(progress.step) + ", in epoch " +
                      std::to_string(manifest.epoch) + "; this training ends after " +
-                     counted(static_cast<std::int64_t>(setup.total_steps), "step") + " (.steps, .epochs)");
+                     counted(static_cast<std::int64_t>(setup.total_steps), "step") + " (" + setting("steps") + ", " +
+                     setting("epochs") + ")");
   return {progress, updates};
 }
 

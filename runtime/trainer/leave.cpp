@@ -58,10 +58,10 @@ LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked, const
   }
 }
 
-std::string LeaveRequest::reason(double slowest) const {
+Message LeaveRequest::reason(double slowest) const {
   if (asked_ && asked_()) return "a signal or the program asked for it";
   const double now = clock_.now(), margin = std::min(60 + 2 * slowest, longest_margin_);
-  if (now >= limit_) return "the time limit (.time_limit) is over";
+  if (now >= limit_) return "the time limit (" + setting("time_limit") + ") is over";
   if (now >= allocation_end_ - margin) return std::string("the Slurm allocation ends soon (") + end_variable + ")";
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <ronda/core/clock.hpp>
+#include <ronda/core/message.hpp>
 
 namespace ronda {
 
@@ -26,7 +27,7 @@ class LeaveRequest {
   /// allocation. Empty if it is not ignored.
   [[nodiscard]] const std::string& note() const noexcept { return note_; }
   /// The reason for ending, for messages; empty while `due` is false.
-  [[nodiscard]] std::string reason(double slowest) const;
+  [[nodiscard]] Message reason(double slowest) const;
   /// @param slowest  duration in seconds of the slowest checkpoint so far, plus any other work between this call and
   ///                 the end. The training ends one minute plus twice this time before the end of the allocation; in
   ///                 short allocations at most a fifth of their time before it

@@ -64,7 +64,7 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .group = length,
              .help = "Steps between two measurements of the ranks' speed",
              .positive = true,
-             .unread = o.shares == "measured" ? "" : "for .shares = equal: nothing is measured"},
+             .unread = o.shares == "measured" ? "" : "for " + setting("shares", "equal") + ": nothing is measured"},
       o.shares_every);
   see(Option{.name = "seed",
              .group = length,
@@ -186,20 +186,20 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .group = learning,
              .help = "With --prune: share of the steps before the first zeros",
              .matters = o.prune > 0,
-             .unread = o.prune > 0 ? "" : "without .prune"},
+             .unread = o.prune > 0 ? "" : "without " + setting("prune")},
       o.prune_begin);
   see(Option{.name = "prune-end",
              .group = learning,
              .help = "With --prune: share of the steps before the last zeros",
              .matters = o.prune > 0,
-             .unread = o.prune > 0 ? "" : "without .prune"},
+             .unread = o.prune > 0 ? "" : "without " + setting("prune")},
       o.prune_end);
   see(Option{.name = "prune-only",
              .group = learning,
              .help = "With --prune: parameters to prune, as in --freeze",
              .otherwise = "the weights of dense layers, convolutions and attention",
              .matters = o.prune > 0,
-             .unread = o.prune > 0 ? "" : "without .prune"},
+             .unread = o.prune > 0 ? "" : "without " + setting("prune")},
       o.prune_only);
   see(Option{.name = "early-stopping",
              .group = learning,
@@ -217,7 +217,7 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .group = learning,
              .help = "Factor of each such reduction",
              .matters = o.reduce_rate_after > 0,
-             .unread = o.reduce_rate_after > 0 ? "" : "without .reduce_rate_after"},
+             .unread = o.reduce_rate_after > 0 ? "" : "without " + setting("reduce_rate_after")},
       o.reduce_rate_factor);
   see(Option{.name = "least-improvement",
              .group = learning,
@@ -225,7 +225,8 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .matters = o.reduce_rate_after > 0,
              .unread = o.early_stopping > 0 || o.keep_best || o.reduce_rate_after > 0
                            ? ""
-                           : "without .early_stopping, .keep_best or .reduce_rate_after"},
+                           : "without " + setting("early_stopping") + ", " + setting("keep_best") + " or " +
+                                 setting("reduce_rate_after")},
       o.least_improvement);
   see(Option{.name = "initializer",
              .group = learning,
@@ -260,7 +261,7 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
   see(Option{.name = "steps-in-flight",
              .group = placement,
              .help = "With --device cuda: steps begun before the oldest result is read",
-             .unread = o.device == DeviceChoice::cpu ? "for .device = cpu" : ""},
+             .unread = o.device == DeviceChoice::cpu ? "for " + setting("device", "cpu") : ""},
       o.steps_in_flight);
   see(Option{.name = "threads",
              .group = placement,
@@ -308,7 +309,7 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
   see(Option{.name = "keep",
              .group = resilience,
              .help = "Number of newest checkpoints to keep",
-             .unread = o.checkpoint_dir.empty() ? "without .checkpoint_dir" : ""},
+             .unread = o.checkpoint_dir.empty() ? "without " + setting("checkpoint_dir") : ""},
       o.keep);
   see(Option{.name = "resume",
              .group = resilience,
@@ -324,8 +325,9 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
   see(Option{.name = "exact",
              .group = resilience,
              .help = "End rather than resume with other bits",
-             .unread =
-                 o.checkpoint_dir.empty() && o.resume_from.empty() ? "without .checkpoint_dir or .resume_from" : ""},
+             .unread = o.checkpoint_dir.empty() && o.resume_from.empty()
+                           ? "without " + setting("checkpoint_dir") + " or " + setting("resume_from")
+                           : ""},
       o.exact);
   see(Option{.name = "allow-changes",
              .group = resilience,
@@ -344,7 +346,7 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
   see(Option{.name = "on-divergence",
              .group = resilience,
              .help = "If replicas differ: stop, rollback",
-             .unread = o.audit_every > 0 ? "" : "without .audit_every"},
+             .unread = o.audit_every > 0 ? "" : "without " + setting("audit_every")},
       o.on_divergence, parse_on_divergence);
   see(Option{.name = "on-nonfinite",
              .group = resilience,

@@ -127,14 +127,14 @@ void check_groups(const TrainingOptions& options, std::span<const Parameter> par
   const auto check_pattern = [&](const char* field, const std::string& pattern) {
     const auto is_meant = [&](const Parameter& parameter) { return covers(pattern, parameter.name); };
     if (std::ranges::none_of(parameters, is_meant))
-      throw InputError(std::string(field) + ": the model has no parameter '" + pattern + "'; it has " +
+      throw InputError(setting(field) + ": the model has no parameter '" + pattern + "'; it has " +
                        listed(parameters, [](const Parameter& parameter) { return parameter.name; }));
   };
   for (const std::string& pattern : options.freeze)
     if (std::ranges::none_of(held, [&](const std::string& state) { return covers(pattern, state); }))
-      check_pattern(".freeze", pattern);
-  for (const GroupOption& group : options.groups) check_pattern(".groups", group.pattern);
-  for (const std::string& pattern : options.prune_only) check_pattern(".prune_only", pattern);
+      check_pattern("freeze", pattern);
+  for (const GroupOption& group : options.groups) check_pattern("groups", group.pattern);
+  for (const std::string& pattern : options.prune_only) check_pattern("prune_only", pattern);
   if (options.prune == 0) return;
   const auto group_of = groups_of(options);
   const auto is_pruned = [&](const Parameter& parameter) {
@@ -142,16 +142,16 @@ void check_groups(const TrainingOptions& options, std::span<const Parameter> par
     return group.pruned && !group.frozen;
   };
   if (std::ranges::none_of(parameters, is_pruned))
-    throw InputError(".prune: the model has no weight to prune that is trained; it has " +
-                     listed(parameters, [](const Parameter& parameter) { return parameter.name; }) +
-                     "; name some by .prune_only");
+    throw InputError(setting("prune") + ": the model has no weight to prune that is trained; it has " +
+                     listed(parameters, [](const Parameter& parameter) { return parameter.name; }) + "; name some by " +
+                     setting("prune_only"));
 }
 
-std::string frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters) {
+Message frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters) {
   const auto group_of = groups_of(options);
   const auto is_frozen = [&](const Parameter& parameter) { return group_of(parameter.name).frozen; };
   if (!group_of || parameters.empty() || !std::ranges::all_of(parameters, is_frozen)) return {};
-  return "no parameter is trained: .freeze covers all of " +
+  return "no parameter is trained: " + setting("freeze") + " covers all of " +
          listed(parameters, [](const Parameter& parameter) { return parameter.name; });
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include <ronda/core/state.hpp>
+#include <ronda/core/message.hpp>
+#include <ronda/core/parameter.hpp>
 #include <ronda/optim/optimizer.hpp>
 
 namespace ronda {
@@ -44,7 +46,7 @@ void check(const GroupOption& group);
 void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters,
                   const std::set<std::string>& held);
 /// A warning if all parameters are frozen; otherwise empty.
-[[nodiscard]] std::string frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters);
+[[nodiscard]] Message frozen_warning(const TrainingOptions& options, std::span<const Parameter> parameters);
 /// The group of each parameter, one per line, to be compared between ranks.
 [[nodiscard]] std::string text_of_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
 

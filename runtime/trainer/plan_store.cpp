@@ -100,7 +100,7 @@ void PlanStore::check_links() {
   try {
     static_cast<void>(LinkCosts::parse(links->second));
   } catch (const InputError& error) {
-    throw InputError(file_.string() + " is no plan: its \"links\": " + error.what() +
+    throw InputError(file_.string() + " is no plan: its \"links\": " + error.message() +
                      "; remove the file, and the next run writes a new one");
   }
 }
@@ -117,19 +117,20 @@ void PlanStore::keep(const Strategy& strategy, EventSink& sink) {
     if (communicator_.rank() != 0) return;
     if (given_) return compare(strategy);
     if (!users_ && damage_.empty() && !strategy.plan().timed_something) return;
-    std::string why = file_.empty() ? "there is no folder for it that can be written to" : "";
+    Message why = file_.empty() ? "there is no folder for it that can be written to" : "";
     try {
       if (why.empty()) write(strategy);
     } catch (const Error& error) {
       if (users_) throw;
-      why = error.what();
+      why = error.message();
     }
     if (!strategy.plan().timed_something) return;
     if (why.empty())
       sink.on_note("what was timed is kept: the next run starts at once");
     else
-      sink.on_note("what was timed could not be kept (" + why +
-                   "): the next run times again; RONDA_CACHE_DIR, or .plan, names a place");
+      sink.on_message(Severity::note, "what was timed could not be kept (" + why +
+                                          "): the next run times again; RONDA_CACHE_DIR, or " + setting("plan") +
+                                          ", names a place");
   });
 }
 

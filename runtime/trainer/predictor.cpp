@@ -13,7 +13,7 @@ namespace {
 
 /// The number of threads that primitives are planned for, on this thread.
 int set_threads(int threads) {
-  if (threads < 1) throw InputError(".threads is at least 1, not " + std::to_string(threads));
+  if (threads < 1) throw InputError(setting("threads") + " is at least 1, not " + std::to_string(threads));
   use_threads(threads);
   return threads;
 }

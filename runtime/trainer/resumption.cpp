@@ -26,9 +26,9 @@ void refuse_mixing(const TrainingOptions& options) {
   if (options.checkpoint_dir.empty()) return;
   const auto there = list_checkpoints(options.checkpoint_dir);
   if (there.empty()) return;
-  throw InputError(".checkpoint_dir = " + options.checkpoint_dir.string() + " has checkpoints already, up to step " +
-                   std::to_string(there.back().step) +
-                   ": go on from them with .resume, or give this training a folder of its own");
+  throw InputError(setting("checkpoint_dir", options.checkpoint_dir.string()) +
+                   " has checkpoints already, up to step " + std::to_string(there.back().step) +
+                   ": go on from them with " + setting("resume") + ", or give this training a folder of its own");
 }
 
 /// On rank 0: the checkpoint's folder; empty where there is none.
@@ -37,7 +37,8 @@ fs::path look_for(const TrainingOptions& options, EventSink& sink) {
     fs::path folder = fs::absolute(options.resume_from).lexically_normal();
     if (folder.filename().empty()) folder = folder.parent_path();  // given with a slash behind it
     if (!is_there(manifest_of(folder)))
-      throw InputError(".resume_from = " + folder.string() + " is no checkpoint: give the folder of one, DIR/step-N");
+      throw InputError(setting("resume_from", folder.string()) +
+                       " is no checkpoint: give the folder of one, DIR/step-N");
     verify_checkpoint(folder);
     if (!same_folder(folder.parent_path(), options.checkpoint_dir)) refuse_mixing(options);
     return folder;
@@ -49,13 +50,14 @@ fs::path look_for(const TrainingOptions& options, EventSink& sink) {
   bool damaged = false;
   const auto place = newest_whole(options.checkpoint_dir, [&](const CheckpointPlace& bad, const Error& error) {
     damaged = true;
-    sink.on_warning("passing over the checkpoint of step " + std::to_string(bad.step) + ": " + error.what());
+    sink.on_message(Severity::warning,
+                    "passing over the checkpoint of step " + std::to_string(bad.step) + ": " + error.message());
   });
   if (place) return place->path;
   const std::string where = "no checkpoint in " + options.checkpoint_dir.string();
   if (damaged && !options.resume_or_restart)
-    throw InputError(where +
-                     " is whole, as the warnings say: bring one of them back, or start anew with .resume_or_restart");
+    throw InputError(where + " is whole, as the warnings say: bring one of them back, or start anew with " +
+                     setting("resume_or_restart"));
   if (!damaged) {
     sink.on_note(where + " yet; starting anew");
     return {};
@@ -149,7 +151,7 @@ void check_changes(const Resumption& resumption, const std::map<std::string, std
     if (!names.contains(allowed)) {
       std::string known;
       for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
-      throw InputError(".allow_changes: there is no '" + allowed + "'; choose from " + known);
+      throw InputError(setting("allow_changes") + ": there is no '" + allowed + "'; choose from " + known);
     }
   std::vector<std::string> order(names.begin(), names.end());
   std::stable_partition(order.begin(), order.end(),
@@ -166,7 +168,7 @@ void check_changes(const Resumption& resumption, const std::map<std::string, std
   }
   if (differences.empty()) return;
   throw InputError(resumption.folder.string() + " was made by another training: " + differences +
-                   "; give what it has, or .allow_changes = " + changed + " where that is meant");
+                   "; give what it has, or " + setting("allow_changes", changed) + " where that is meant");
 }
 
 std::string why_not_exact(const CheckpointManifest& manifest, const Communicator& communicator,

@@ -61,7 +61,8 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
     optimizer = make_optimizer(parts.setup.options.optimizer);
     rates = schedule_of(parts.setup, plan);
   });
-  if (const std::string warning = warmup_warning(parts.setup, plan); !warning.empty()) sink.on_warning(warning);
+  if (const Message warning = warmup_warning(parts.setup, plan); !warning.empty())
+    sink.on_message(Severity::warning, warning);
   std::set<std::string> held;
   const Function model([&](Value x, GraphBuilder& builder) {
     builder.hold_states([&](const std::string& state) {
@@ -84,9 +85,9 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
     check_groups(parts.setup.options, strategy->parameters(), held);
     groups = text_of_groups(parts.setup.options, strategy->parameters());
   });
-  require_equal(communicator, "the groups of parameters (.group_of)", groups);
-  if (const std::string warning = frozen_warning(parts.setup.options, strategy->parameters()); !warning.empty())
-    sink.on_warning(warning);
+  require_equal(communicator, "the groups of parameters (" + setting("group_of") + ")", groups);
+  if (const Message warning = frozen_warning(parts.setup.options, strategy->parameters()); !warning.empty())
+    sink.on_message(Severity::warning, warning);
   store.keep(*strategy, sink);
   return strategy;
 }

@@ -106,12 +106,12 @@ class AtEnd {
 
 /// Called last: throws ResourceError, agreed, that names each missing result.
 void require_written(const Results& results, const Saving* saving) {
-  std::vector<std::string> failures = results.failures();
-  if (const std::string failure = saving == nullptr ? "" : saving->failure(); !failure.empty())
+  std::vector<Message> failures = results.failures();
+  if (const Message failure = saving == nullptr ? Message() : saving->failure(); !failure.empty())
     failures.push_back(failure);
   if (failures.empty()) return;
-  std::string text = "the training is done, but ";
-  for (const std::string& failure : failures) text += (&failure == &failures.front() ? "" : "; ") + failure;
+  Message text = "the training is done, but ";
+  for (const Message& failure : failures) text += (&failure == &failures.front() ? "" : "; ") + failure;
   throw as_agreed(ResourceError(text));
 }
 
@@ -148,7 +148,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
     asked_to_stop_ = false;
   });
   const NoData nothing;
-  require_equal(world_.communicator(), ".validation_split", std::to_string(options_.validation_split));
+  require_equal(world_.communicator(), setting("validation_split"), std::to_string(options_.validation_split));
   if (options_.validation_split == 0) return fit_on({train, nothing, test});
   std::optional<DatasetPart> rest, kept;
   agree(world_.communicator(), [&] {
@@ -215,7 +215,7 @@ void Trainer::choose_platform(TrainingSetup& setup) {
   ComputeDevice& device = platform_.device;
   if (!device.context) device = choose_device(world_.communicator(), setup.options, setup.threads.count, sink_);
   if (device.context->device().kind != DeviceKind::cpu) {
-    setup.threads.note.clear();  // a GPU computes
+    setup.threads.note = {};  // a GPU computes
     agree(world_.communicator(), [&] { require_for_gpus(setup.options); });
   } else
     agree(world_.communicator(), [&] { require_for_processor(setup.options); });

@@ -1,5 +1,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/core/printable.hpp>
+#include <ronda/core/shortest.hpp>
+#include <ronda/runtime/strategy/refusals.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
@@ -77,61 +80,70 @@ std::string usual_values(const std::vector<OptimizerRow>& rows, Usual&& usual) {
   return text;
 }
 
+void require_at_least_1(std::string_view field, std::size_t value) {
+  if (value == 0) throw InputError(setting(field) + " is at least 1");
+}
+
+void require_from_0(std::string_view field, double value) {
+  if (!(value >= 0) || !std::isfinite(value))
+    throw InputError(setting(field) + " is a number from 0 on, not " + text_of(value));
+}
+
 void check_sizes(const TrainingOptions& o) {
   if (o.batch_size > 0 && o.global_batch_size > 0)
-    throw InputError("the batch is given a rank (.batch_size) or over all ranks (.global_batch_size), not both");
+    throw InputError("the batch is given a rank (" + setting("batch_size") + ") or over all ranks (" +
+                     setting("global_batch_size") + "), not both");
   if (o.batch_size > std::size_t{1} << 40)
-    throw InputError(".batch_size = " + std::to_string(o.batch_size) + " is beyond any memory");
-  if (o.accumulate == 0) throw InputError(".accumulate is at least 1");
+    throw InputError(setting("batch_size", o.batch_size) + " is beyond any memory");
+  require_at_least_1("accumulate", o.accumulate);
   if (o.shares != "equal" && o.shares != "measured")
-    throw InputError("'" + o.shares + "' is not a choice for .shares, which is equal or measured");
+    throw InputError("'" + o.shares + "' is not a choice for " + setting("shares") + ", which is equal or measured");
   if (o.shares == "measured" && o.accumulate == 1)
-    throw InputError(
-        "faster ranks take more micro-batches (.shares = measured) where a step has several a rank: give .accumulate");
-  if (o.shares_every == 0) throw InputError(".shares_every is at least 1");
+    throw InputError("faster ranks take more micro-batches (" + setting("shares", "measured") +
+                     ") where a step has several a rank: give " + setting("accumulate"));
+  require_at_least_1("shares_every", o.shares_every);
   if (o.steps_in_flight == 0) throw InputError("one step in flight is the least");
-  if (o.steps == 0U || o.epochs == 0U) throw InputError(".steps and .epochs are at least 1");
-  if (o.threads < 0) throw InputError(".threads cannot be negative");
+  if (o.steps == 0U || o.epochs == 0U)
+    throw InputError(setting("steps") + " and " + setting("epochs") + " are at least 1");
+  if (o.threads < 0) throw InputError(setting("threads") + " cannot be negative");
   for (const double value : {o.clip_norm, o.clip_value, o.warmup_epochs.value_or(0)})
     if (!(value >= 0) || !std::isfinite(value))
-      throw InputError(".clip_norm, .clip_value and .warmup_epochs are numbers from 0 on, not " + text_of(value));
-  if (o.clip_norm > 0 && o.clip_value > 0)
-    throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
+      throw InputError(setting("clip_norm") + ", " + setting("clip_value") + " and " + setting("warmup_epochs") +
+                       " are numbers from 0 on, not " + text_of(value));
+  refuse_both_clips(o.clip_norm, o.clip_value);
 }
 
 void check_learning_rate(const TrainingOptions& o) {
   if (!o.learning_rate) return;
-  if (!(*o.learning_rate >= 0) || !std::isfinite(*o.learning_rate))
-    throw InputError(".learning_rate is a number from 0 on, not " + text_of(*o.learning_rate));
+  require_from_0("learning_rate", *o.learning_rate);
   if (*o.learning_rate == 0 && std::ranges::any_of(o.groups, [](const auto& group) { return group.learning_rate > 0; }))
-    throw InputError(
-        ".learning_rate = 0 and a rate of .groups: the schedule changes both in proportion, which 0 has none to; give "
-        "the training a rate, and name what is not trained by .freeze");
+    throw InputError(setting("learning_rate", "0") + " and a rate of " + setting("groups") +
+                     ": the schedule changes both in proportion, which 0 has none to; give the training a rate, and "
+                     "name what is not trained by " +
+                     setting("freeze"));
 }
 
 void check_watching(const TrainingOptions& o) {
   if (o.validation_split != 0 && !(o.validation_split > 0 && o.validation_split < 1))
-    throw InputError(".validation_split is a share of the training data, above 0 and below 1, not " +
+    throw InputError(setting("validation_split") + " is a share of the training data, above 0 and below 1, not " +
                      text_of(o.validation_split));
   if (o.reduce_rate_after > 0 && !(o.reduce_rate_factor > 0 && o.reduce_rate_factor < 1))
-    throw InputError(".reduce_rate_factor makes the rate smaller: it is above 0 and below 1, not " +
+    throw InputError(setting("reduce_rate_factor") + " makes the rate smaller: it is above 0 and below 1, not " +
                      text_of(o.reduce_rate_factor));
-  if (!(o.least_improvement >= 0) || !std::isfinite(o.least_improvement))
-    throw InputError(".least_improvement is a number from 0 on, not " + text_of(o.least_improvement));
+  require_from_0("least_improvement", o.least_improvement);
 }
 
 void check_pruning(const TrainingOptions& o) {
   if (!(o.prune >= 0 && o.prune < 1))
-    throw InputError(".prune is a share of the weights, from 0 on and below 1, not " + text_of(o.prune));
+    throw InputError(setting("prune") + " is a share of the weights, from 0 on and below 1, not " + text_of(o.prune));
   if (!(o.prune_begin >= 0 && o.prune_begin <= o.prune_end && o.prune_end <= 1))
-    throw InputError(
-        ".prune_begin and .prune_end are shares of the steps, from 0 to 1, and the end does not come "
-        "first; found " +
-        text_of(o.prune_begin) + " and " + text_of(o.prune_end));
+    throw InputError(setting("prune_begin") + " and " + setting("prune_end") +
+                     " are shares of the steps, from 0 to 1, and the end does not come first; found " +
+                     text_of(o.prune_begin) + " and " + text_of(o.prune_end));
   if (o.prune > 0 && (o.keep_best || o.early_stopping > 0))
-    throw InputError(
-        ".keep_best and .early_stopping would choose an epoch in which the weights are not pruned yet; take .prune "
-        "without them");
+    throw InputError(setting("keep_best") + " and " + setting("early_stopping") +
+                     " would choose an epoch in which the weights are not pruned yet; take " + setting("prune") +
+                     " without them");
 }
 
 /// Not only where a training goes on: a name that is spelt wrong would be found then, long after it was started.
@@ -140,7 +152,7 @@ void check_allowed_changes(const TrainingOptions& o) {
   const std::vector<OptionInWords> options = in_words(o);
   for (const std::string& allowed : o.allow_changes)
     if (allowed != "data" && allowed != "steps" && std::ranges::count(options, allowed, &OptionInWords::name) == 0)
-      throw InputError(".allow_changes: '" + allowed +
+      throw InputError(setting("allow_changes") + ": '" + allowed +
                        "' is not the name of an option, as seed and learning-rate are, nor data");
 }
 
@@ -148,27 +160,29 @@ void check_resilience(const TrainingOptions& o) {
   const bool saves = !o.checkpoint_dir.empty();
   const bool resumes = o.resume || o.resume_or_restart;
   if (!saves && (resumes || o.checkpoint_every.steps > 0 || o.checkpoint_every.seconds > 0 || o.time_limit > 0))
-    throw InputError(".resume, .resume_or_restart, .checkpoint_every and .time_limit need .checkpoint_dir");
+    throw InputError(setting("resume") + ", " + setting("resume_or_restart") + ", " + setting("checkpoint_every") +
+                     " and " + setting("time_limit") + " need " + setting("checkpoint_dir"));
   if (resumes && !o.resume_from.empty())
-    throw InputError("the newest checkpoint is taken (.resume) or a certain one (.resume_from), not both");
+    throw InputError("the newest checkpoint is taken (" + setting("resume") + ") or a certain one (" +
+                     setting("resume_from") + "), not both");
   if (o.on_nonfinite == OnNonfinite::rollback && !saves)
-    throw InputError(
-        ".on_nonfinite = rollback goes back to a checkpoint: it needs .checkpoint_dir and .checkpoint_every");
-  if (o.keep == 0) throw InputError(".keep is at least 1");
+    throw InputError(setting("on_nonfinite", "rollback") + " goes back to a checkpoint: it needs " +
+                     setting("checkpoint_dir") + " and " + setting("checkpoint_every"));
+  require_at_least_1("keep", o.keep);
   check_allowed_changes(o);
 }
 
 void check_types(const TrainingOptions& o) {
   const bool on_gpu = o.device == DeviceChoice::cuda, half = dtype_of_layers(o.precision) != DType::float32;
-  const std::string precision = ".precision = " + std::string(name_of(o.precision));
+  const Message precision = setting("precision", name_of(o.precision));
   if (!on_gpu && o.precision != Precision::float32 && o.precision != Precision::mixed_bfloat16)
-    throw InputError(precision +
-                     " is for GPUs, with .device = cuda; on the processor a training computes in float32 "
-                     "or mixed_bfloat16");
+    throw InputError(precision + " is for GPUs, with " + setting("device", "cuda") +
+                     "; on the processor a training computes in float32 or mixed_bfloat16");
   if (o.emulate_dtype && (on_gpu || !half))
-    throw InputError(".emulate_dtype is for .precision = mixed_bfloat16 on the processor");
+    throw InputError(setting("emulate_dtype") + " is for " + setting("precision", "mixed_bfloat16") +
+                     " on the processor");
   if (!o.reduce_dtype) return;
-  const std::string reduce = ".reduce_dtype = " + std::string(name_of(*o.reduce_dtype));
+  const Message reduce = setting("reduce_dtype", name_of(*o.reduce_dtype));
   if (on_gpu) throw InputError(reduce + " is for the processor; GPUs sum gradients in the type they have");
   if (*o.reduce_dtype != DType::float32 && *o.reduce_dtype != dtype_of_layers(o.precision))
     throw InputError(reduce + " does not fit " + precision + ", whose gradients are summed in " +
@@ -189,27 +203,29 @@ Demands demands_of(const TrainingOptions& o) {
 
 /// Texts in files must be UTF-8: checked here, before the training, not when the model is written.
 void check_texts(const TrainingOptions& o) {
-  const auto require = [](const std::string& what, const std::string& text) {
+  const auto require = [](const Message& what, const std::string& text) {
     if (!is_utf8(text)) throw InputError(what + " = " + printable(text) + " is not UTF-8: give it in UTF-8");
   };
   for (const auto& [key, text] : o.metadata) {
-    require(".metadata: the name " + printable(key), key);
-    require(".metadata: " + printable(key), text);
+    require(setting("metadata") + ": the name " + printable(key), key);
+    require(setting("metadata") + ": " + printable(key), text);
   }
   for (const OptionInWords& option : in_words(o))
-    require(option.name == "model" ? ".application and .variant" : "the option " + option.name, option.value);
+    require(
+        option.name == "model" ? setting("application") + " and " + setting("variant") : "the option " + option.name,
+        option.value);
 }
 
 }  // namespace
 
 std::vector<Output> outputs_of(const TrainingOptions& options) {
-  return {{.name = ".save", .path = options.save, .may_replace = options.init},
-          {".summary_json", options.summary_json},
-          {".metrics", options.metrics},
-          {".predictions", options.predictions},
-          {".plan", options.plan},
-          {".tensorboard", options.tensorboard, true},
-          {".checkpoint_dir", options.checkpoint_dir, true}};
+  return {{.name = setting("save"), .path = options.save, .may_replace = options.init},
+          {setting("summary_json"), options.summary_json},
+          {setting("metrics"), options.metrics},
+          {setting("predictions"), options.predictions},
+          {setting("plan"), options.plan},
+          {setting("tensorboard"), options.tensorboard, true},
+          {setting("checkpoint_dir"), options.checkpoint_dir, true}};
 }
 
 int servers_of(const TrainingOptions& options) noexcept {
@@ -223,7 +239,7 @@ void refuse_unread(const TrainingOptions& options, EveryStrategy every,
   static_cast<void>(schedule_row(options.schedule));
   visit(options, every, [&](const Option& option, const auto&...) {
     if (!option.unread.empty() && given(option.name))
-      throw InputError("." + option.field_name() + " has no meaning " + option.unread);
+      throw InputError(setting(option.field_name()) + " has no meaning " + option.unread);
   });
 }
 
@@ -231,13 +247,14 @@ void check(const TrainingOptions& options) {
   check_types(options);
   check(options.strategy, demands_of(options));
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
-    throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
+    throw InputError(setting("nondeterministic") + " is for GPUs, with " + setting("device", "cuda") +
+                     "; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
-    throw InputError(".exact promises equal bits, and .nondeterministic gives them up; take one of them");
+    throw InputError(setting("exact") + " promises equal bits, and " + setting("nondeterministic") +
+                     " gives them up; take one of them");
   if (options.shares == "measured" && options.exact)
-    throw InputError(
-        ".exact promises equal bits, which shares by measured times (.shares = measured) do not give; take .shares = "
-        "equal");
+    throw InputError(setting("exact") + " promises equal bits, which shares by measured times (" +
+                     setting("shares", "measured") + ") do not give; take " + setting("shares", "equal"));
   check_sizes(options);
   check_learning_rate(options);
   for (const GroupOption& group : options.groups) check(group);
@@ -271,7 +288,7 @@ Option option_of_optimizer(std::string_view name, std::string_view field, std::s
   };
   const auto readers = rows_where([&](const OptimizerRow& row) { return optimizer_reads(row.name, read); });
   const bool matters = optimizer_reads(optimizer, read);
-  const std::string unread = "for .optimizer.name = " + std::string(optimizer) + ": it is for " + names_of(readers);
+  const Message unread = "for " + setting("optimizer.name", optimizer) + ": it is for " + names_of(readers);
   return {.name = name,
           .group = "Learning",
           .help = "Of " + names_of(readers),
@@ -288,7 +305,7 @@ Option option_of_schedule(std::string_view name, std::string help, std::string_v
   const std::string reader(std::ranges::find_if(schedule_rows(), reads)->name);
   option.help = "Of " + reader + ": " + option.help;
   option.matters = reads(schedule_row(schedule));
-  if (!option.matters) option.unread = "for .schedule = " + std::string(schedule) + ": it is for " + reader;
+  if (!option.matters) option.unread = "for " + setting("schedule", schedule) + ": it is for " + reader;
   return option;
 }
 

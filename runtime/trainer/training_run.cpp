@@ -146,7 +146,7 @@ void TrainingRun::begin_step() {
         step.place ? find_sample(parts_.train, train_order(), loader_.plan(),
                                  {.epoch = progress().current.epoch, .step = *step.place}, has_label(error.label()))
                    : "";
-    throw InputError((sample.empty() ? "" : sample + " of the training data: ") + error.what());
+    throw InputError((sample.empty() ? "" : sample + " of the training data: ") + error.message());
   }
   in_flight_.push_back(step);
 }
@@ -277,7 +277,7 @@ Evaluation TrainingRun::evaluate(BatchLoader& loader, const SeeOutputs& see, con
     const std::string sample = find_sample(data, SampleOrder(data.size(), 0, false), loader.plan(),
                                            {.steps = loader.plan().steps_per_epoch()}, has_label(error.label()));
     throw InputError((sample.empty() ? "" : sample + " of the " + (validation ? "validation" : "test") + " data: ") +
-                     error.what());
+                     error.message());
   }
 }
 

@@ -26,7 +26,7 @@ void complete_batches(TrainingOptions& options, std::size_t ranks, std::size_t s
   options.global_batch_size = std::min(options.global_batch_size, samples);
   const std::size_t largest_part = (options.global_batch_size + ranks - 1) / ranks;
   if (options.accumulate > largest_part)
-    throw InputError(".accumulate = " + std::to_string(options.accumulate) + " micro-batches are more than the " +
+    throw InputError(setting("accumulate", options.accumulate) + " micro-batches are more than the " +
                      counted(largest_part, "sample") + " of a step that a rank has; give at most as many");
 }
 
@@ -107,12 +107,12 @@ std::uint64_t warmup_steps(const TrainingSetup& setup, const BatchPlan& plan) {
 
 }  // namespace
 
-std::string warmup_warning(const TrainingSetup& setup, const BatchPlan& plan) {
+Message warmup_warning(const TrainingSetup& setup, const BatchPlan& plan) {
   const std::uint64_t steps = setup.total_steps - setup.first_step, warmup = warmup_steps(setup, plan);
   if (warmup <= steps) return {};
   return "the warm-up of " + std::to_string(warmup) + " steps is longer than the training of " + std::to_string(steps) +
          ": the rate grows to " + formatted("%.0f %%", 100 * static_cast<double>(steps) / static_cast<double>(warmup)) +
-         " of .learning_rate; give a smaller .warmup_epochs, or train longer";
+         " of " + setting("learning_rate") + "; give a smaller " + setting("warmup_epochs") + ", or train longer";
 }
 
 Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/core/message.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/dataset.hpp>
@@ -47,7 +48,7 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 /// The rate of each update of this fit.
 [[nodiscard]] Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan);
 /// A warning if the training ends before its warm-up; otherwise empty.
-[[nodiscard]] std::string warmup_warning(const TrainingSetup& setup, const BatchPlan& plan);
+[[nodiscard]] Message warmup_warning(const TrainingSetup& setup, const BatchPlan& plan);
 
 /// Processors of all hosts, library and its version, threads of each rank, ranks per node. Collective.
 [[nodiscard]] std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives,

@@ -44,10 +44,10 @@ TEST_CASE("an output does not lie in a folder that is read as a whole, and may l
   fs::create_directories(folder / "pictures/cats");
   write_file(folder / "table", "1");
   for (const char* name : {"pictures", "pictures/model", "pictures/cats/new/deep"}) {
-    refused({{".save", folder / name}}, {folder / "pictures"}, {".save = ", "would overwrite an input"});
-    refused({{".tensorboard", folder / name, true}}, {folder / "pictures"}, {".tensorboard = "});
+    refused({{setting("save"), folder / name}}, {folder / "pictures"}, {".save = ", "would overwrite an input"});
+    refused({{setting("tensorboard"), folder / name, true}}, {folder / "pictures"}, {".tensorboard = "});
   }
-  REQUIRE_NOTHROW(require_apart({{".save", folder / "model"}, {".checkpoint_dir", folder.path(), true}},
+  REQUIRE_NOTHROW(require_apart({{setting("save"), folder / "model"}, {setting("checkpoint_dir"), folder.path(), true}},
                                 {folder / "pictures", folder / "table"}));
 }
 
@@ -63,23 +63,26 @@ TEST_CASE("files that this process has read data from are inputs of every progra
 TEST_CASE("an output may take the place of an input where it says so, by that output alone") {
   const TemporaryFolder folder;
   write_file(folder / "model", "1");
-  REQUIRE_NOTHROW(require_apart({{".save", folder / "model", false, folder / "model"}}, {folder / "model"}));
-  refused({{".metrics", folder / "model"}}, {folder / "model"}, {".metrics"});
+  REQUIRE_NOTHROW(require_apart({{setting("save"), folder / "model", false, folder / "model"}}, {folder / "model"}));
+  refused({{setting("metrics"), folder / "model"}}, {folder / "model"}, {".metrics"});
   note_data_file(folder / "model");
-  REQUIRE_NOTHROW(require_apart({{".save", folder / "model", false, folder / "model"}}));
+  REQUIRE_NOTHROW(require_apart({{setting("save"), folder / "model", false, folder / "model"}}));
 }
 
 TEST_CASE("outputs are files of their own, before they exist too; pipes and devices are not") {
   const TemporaryFolder folder;
   fs::create_symlink(folder / "later", folder / "dangling");
   fs::create_directory(folder / "run");
-  refused({{".save", folder / "both"}, {".metrics", folder / "run/../both"}}, {}, {".save and .metrics are one file"});
-  refused({{".save", folder / "later"}, {".metrics", folder / "dangling"}}, {}, {".save and .metrics are one file"});
-  refused({{".save", folder / "run"}, {".tensorboard", folder / "run", true}}, {}, {".save and .tensorboard"});
-  REQUIRE_NOTHROW(require_apart({{".save", "/dev/null"}, {".metrics", "/dev/null"}}, {"/dev/null"}));
-  REQUIRE_NOTHROW(require_apart({{".metrics", folder / "run/metrics"},
-                                 {".tensorboard", folder / "run", true},
-                                 {".checkpoint_dir", folder / "run", true}}));
+  refused({{setting("save"), folder / "both"}, {setting("metrics"), folder / "run/../both"}}, {},
+          {".save and .metrics are one file"});
+  refused({{setting("save"), folder / "later"}, {setting("metrics"), folder / "dangling"}}, {},
+          {".save and .metrics are one file"});
+  refused({{setting("save"), folder / "run"}, {setting("tensorboard"), folder / "run", true}}, {},
+          {".save and .tensorboard"});
+  REQUIRE_NOTHROW(require_apart({{setting("save"), "/dev/null"}, {setting("metrics"), "/dev/null"}}, {"/dev/null"}));
+  REQUIRE_NOTHROW(require_apart({{setting("metrics"), folder / "run/metrics"},
+                                 {setting("tensorboard"), folder / "run", true},
+                                 {setting("checkpoint_dir"), folder / "run", true}}));
 }
 
 TEST_CASE("an output is no part of a checkpoint, nor has a name that checkpoints take") {
@@ -88,13 +91,14 @@ TEST_CASE("an output is no part of a checkpoint, nor has a name that checkpoints
   write_file(manifest_of(folder / "saved/step-5"), "{}");
   write_file(folder / "saved/.lock", "");
   for (const char* name : {"saved/step-5", "saved/step-5/part-0.safetensors", "saved/step-5/new"})
-    refused({{".save", folder / name}}, {}, {".save = ", "a part of the checkpoint", "step-5"});
+    refused({{setting("save"), folder / name}}, {}, {".save = ", "a part of the checkpoint", "step-5"});
   for (const char* name : {"saved/step-6", "saved/best-step-5.safetensors", "saved/.lock"})
-    refused({{".save", folder / name}}, {}, {"a name that is kept for the checkpoints"});
-  refused({{".save", folder / "first/step-1"}, {".checkpoint_dir", folder / "first", true}}, {},
+    refused({{setting("save"), folder / name}}, {}, {"a name that is kept for the checkpoints"});
+  refused({{setting("save"), folder / "first/step-1"}, {setting("checkpoint_dir"), folder / "first", true}}, {},
           {"a name that is kept"});
-  REQUIRE_NOTHROW(require_apart({{".save", folder / "saved/model"}, {".checkpoint_dir", folder / "saved", true}}));
-  REQUIRE_NOTHROW(require_apart({{".save", folder / "step-1"}}));
+  REQUIRE_NOTHROW(
+      require_apart({{setting("save"), folder / "saved/model"}, {setting("checkpoint_dir"), folder / "saved", true}}));
+  REQUIRE_NOTHROW(require_apart({{setting("save"), folder / "step-1"}}));
 }
 
 }  // namespace outputs_test

@@ -29,7 +29,7 @@ TEST_CASE("threads beyond the cores that a rank may use are told with the reason
 TEST_CASE("a quota counts as what it leaves") {
   require_mentions(why_too_many_threads(8, {.mine = 1.5, .bound = 8}, 8, 8, 1),
                    {"8 threads on the time of 1.5 cores", "quota", "docker run --cpus", ".threads = 1"});
-  const std::string one_each = why_too_many_threads(1, {.mine = 0.5, .bound = 2}, 8, 8, 4);
+  const std::string one_each = why_too_many_threads(1, {.mine = 0.5, .bound = 2}, 8, 8, 4).text();
   require_mentions(one_each, {"1 thread on the time of 0.5 cores", "start fewer ranks"});
   REQUIRE(one_each.find(".threads") == std::string::npos);
 }

@@ -54,7 +54,7 @@ TEST_CASE("the time has come: by the limit, by the end of the allocation, or by 
   CHECK_FALSE(LeaveRequest(0, {}).due(0));
   CHECK_FALSE(LeaveRequest(3600, {}).due(1e9));
   CHECK(LeaveRequest(1e-9, {}).due(0));
-  CHECK(LeaveRequest(1e-9, {}).reason(0).find(".time_limit") != std::string::npos);
+  CHECK(LeaveRequest(1e-9, {}).reason(0).text().find(".time_limit") != std::string::npos);
   bool wish = false;
   const LeaveRequest asked(0, [&] { return wish; });
   CHECK_FALSE(asked.due(0));

@@ -110,8 +110,7 @@ std::unique_ptr<StepRunner> PipelineStrategy::make_runner(std::unique_ptr<Gradie
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 void PipelineStrategy::require_micro_batches(std::size_t count) const {
-  if (count == options_.shape.micro_batches) return;
-  throw InputError("all stages of a pipeline take the same micro-batches; take .shares = equal");
+  if (count != options_.shape.micro_batches) refuse_other_micro_batches("all stages of a pipeline");
 }
 
 /// One micro-batch goes in, and as many halves of backward follow as the schedule has at this place. After the last one

@@ -26,8 +26,7 @@ void SplitStrategy::compute(const Batch& here) {
 StepControl* SplitStrategy::told_sums(StepControl* sums) noexcept { return ranks_.part == 0 ? sums : &ignored_; }
 
 void SplitStrategy::require_micro_batches(std::size_t count) const {
-  if (count == options_.shape.micro_batches) return;
-  throw InputError("all ranks that split a model take the same micro-batches; take .shares = equal");
+  if (count != options_.shape.micro_batches) refuse_other_micro_batches("all ranks that split a model");
 }
 
 void SplitStrategy::begin_evaluation(std::size_t /*batches*/) {

@@ -59,8 +59,8 @@ void Audit::mend(TrainingRun& run) {
     if (!told) finding = replicas_->judge();
   }
   if (!repairs)
-    throw as_agreed(Error(when + finding.text +
-                          "; go on from a checkpoint (.resume), or let it repair itself (.on_divergence = rollback)"));
+    throw as_agreed(Error(when + finding.text + "; go on from a checkpoint (" + setting("resume") +
+                          "), or let it repair itself (" + setting("on_divergence", "rollback") + ")"));
   run.sink().on_warning(when + finding.text + "; all ranks went back to the audited copy and did these steps again");
 }
 

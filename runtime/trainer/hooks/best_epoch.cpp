@@ -68,10 +68,10 @@ void BestEpoch::go_on(TrainingRun& run) {
   const auto kept = run.kept_of(best_epoch_name);
   if (kept.size() < 6) return;
   const auto step = static_cast<std::uint64_t>(kept[1]);
-  const std::string problem = read(run, best_model_path(run.progress().resumed_from.parent_path(), step));
+  const Message problem = read(run, best_model_path(run.progress().resumed_from.parent_path(), step));
   if (!problem.empty())
-    return run.sink().on_warning("the best model so far, of step " + std::to_string(step) +
-                                 ", is lost, and later ones count alone: " + problem);
+    return run.sink().on_message(Severity::warning, "the best model so far, of step " + std::to_string(step) +
+                                                        ", is lost, and later ones count alone: " + problem);
   epoch_ = static_cast<std::uint64_t>(kept[0]);
   step_ = step;
   result_ = {kept[2], kept[3]};
@@ -82,14 +82,14 @@ void BestEpoch::go_on(TrainingRun& run) {
 }
 
 /// To the copy; the model itself is as before. Returns what is wrong with the file; the same on all ranks.
-std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
+Message BestEpoch::read(TrainingRun& run, const fs::path& path) {
   const Communicator& communicator = run.world().communicator();
   StateCopy now({model_->states().begin(), model_->states().end()}, run.strategy().device());
   StatesOnHost here(model_->states(), run.strategy().device());
   now.take();
   TrainingState& training = run.strategy().state();
   training.meet();
-  std::string problem;
+  Message problem;
   agree(communicator, [&] {
     here.fetch();
     here.wait();
@@ -98,10 +98,10 @@ std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
     try {
       set_from(path, here.states());
     } catch (const InputError& error) {
-      problem = error.what();
+      problem = error.message();
     }
   });
-  problem = communicator.broadcast_text(problem);
+  problem = Message::unpacked(communicator.broadcast_text(problem.packed()));
   if (problem.empty()) {
     Communicator all = communicator;
     for (const State& state : here.states()) broadcast_state(state, all);
@@ -142,9 +142,10 @@ void BestEpoch::write(TrainingRun& run) const {
       write_best_model(best_model_path(folder, step_), std::move(tensors), metadata);
       remove_older(folder, std::min(step_, std::ranges::min(named_)));
     } catch (const Error& error) {  // as with a checkpoint that cannot be written
-      run.sink().on_warning(std::string("the best model so far is not kept beside the checkpoints, and a run that goes "
-                                        "on will not know it: ") +
-                            error.what());
+      run.sink().on_message(
+          Severity::warning,
+          "the best model so far is not kept beside the checkpoints, and a run that goes on will not know it: " +
+              error.message());
     }
   });
 }

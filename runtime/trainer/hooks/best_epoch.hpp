@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include <ronda/core/message.hpp>
 #include <ronda/runtime/checkpoint/state_copy.hpp>
 #include <ronda/runtime/trainer/hooks/improvement.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
@@ -25,7 +26,7 @@ class BestEpoch final : public Hook {
 
  private:
   void go_on(TrainingRun& run);
-  [[nodiscard]] std::string read(TrainingRun& run, const std::filesystem::path& path);
+  [[nodiscard]] Message read(TrainingRun& run, const std::filesystem::path& path);
   void write(TrainingRun& run) const;
 
   Improvement loss_;

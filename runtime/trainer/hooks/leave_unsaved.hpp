@@ -10,8 +10,8 @@ class LeaveUnsaved final : public Hook {
   void before_step(TrainingRun& run, StepFlags& /*flags*/) override {
     if (warned_ || !run.options().leave()) return;
     warned_ = true;
-    run.sink().on_warning(
-        "the training is asked to end early, and nothing of it is saved without .checkpoint_dir: it continues");
+    run.sink().on_message(Severity::warning, "the training is asked to end early, and nothing of it is saved without " +
+                                                 setting("checkpoint_dir") + ": it continues");
   }
 
  private:

@@ -19,7 +19,7 @@ constexpr std::uint64_t most_in_a_row = 10;
 
 /// Why a step is not finite, and a possible remedy.
 struct Cause {
-  std::string text, remedy;
+  Message text, remedy;
   bool given = true;  ///< the number is in the data or the initial parameters
 };
 
@@ -38,7 +38,7 @@ Cause cause_of(TrainingRun& run) {
   const auto found = std::ranges::find_if_not(samples, &std::string::empty);
   if (found != samples.end())
     return {*found + " of the training data",
-            "mend that sample or leave it out; .on_nonfinite = skip skips such steps"};
+            "mend that sample or leave it out; " + setting("on_nonfinite", "skip") + " skips such steps"};
   const std::filesystem::path& init = run.options().init;
   const bool from_file = !init.empty() && run.progress().resumed_step == 0;
   std::string tensor;
@@ -48,10 +48,12 @@ Cause cause_of(TrainingRun& run) {
     });
   tensor = communicator.broadcast_text(tensor);
   if (!tensor.empty())
-    return {tensor + " in .init = " + init.string() + " has numbers that are not finite",
+    return {tensor + " in " + setting("init", init.string()) + " has numbers that are not finite",
             "begin with other parameters"};
   return {run.strategy().explain_nonfinite(run.last_batch()),
-          "a smaller .learning_rate or .clip_norm may help, .on_nonfinite = skip goes on", false};
+          "a smaller " + setting("learning_rate") + " or " + setting("clip_norm") + " may help, " +
+              setting("on_nonfinite", "skip") + " goes on",
+          false};
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ void NonfiniteGuard::react(TrainingRun& run) {
   ++nonfinite_steps_;
   ++in_a_row_;
   const Cause cause = cause_of(run);
-  const std::string why = "step " + std::to_string(run.step()) + " is not finite: " + cause.text;
+  const Message why = "step " + std::to_string(run.step()) + " is not finite: " + cause.text;
   const OnNonfinite choice = run.options().on_nonfinite.value_or(OnNonfinite::stop);
   if (choice == OnNonfinite::stop) throw as_agreed(Error(why + "; " + cause.remedy));
   if (in_a_row_ >= most_in_a_row)
@@ -86,12 +88,12 @@ void NonfiniteGuard::react(TrainingRun& run) {
                           (cause.given ? "; " + cause.remedy : ": no batch is to blame, but the parameters")));
   if (choice == OnNonfinite::rollback) return roll_back(run, why);
   if (run.last_step().spoiled) throw as_agreed(Error(why + "; the update is done, and nothing is left to go on with"));
-  run.sink().on_warning(why + "; it is skipped");
+  run.sink().on_message(Severity::warning, why + "; it is skipped");
 }
 
 /// Parameters and optimizer become the last checkpoint's; the data continues, so that the same batch does not come
 /// again.
-void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
+void NonfiniteGuard::roll_back(TrainingRun& run, const Message& why) {
   const auto& folder = run.options().checkpoint_dir;
   const Communicator& communicator = run.world().communicator();
   saving_->finish();
@@ -100,7 +102,7 @@ void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
     if (communicator.rank() != 0) return;
     const Phase phase(communicator, Activity::reading, reading_limit(folder));
     const auto newest = newest_whole(folder, [&](const CheckpointPlace&, const Error& error) {
-      run.sink().on_warning(std::string("passed over: ") + error.what());
+      run.sink().on_message(Severity::warning, "passed over: " + error.message());
     });
     if (newest) place = newest->path.string();
   });
@@ -117,8 +119,8 @@ void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
   run.strategy().state().set_updates(manifest.updates);
   run.note_states_were_set();
   ++rollbacks_;
-  run.sink().on_warning(why + "; parameters and optimizer are those after step " + std::to_string(manifest.step) +
-                        " again");
+  run.sink().on_message(Severity::warning, why + "; parameters and optimizer are those after step " +
+                                               std::to_string(manifest.step) + " again");
 }
 
 void NonfiniteGuard::summarize(Summary& summary) const {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include <ronda/core/message.hpp>
 #include <ronda/runtime/trainer/hooks/saving.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
@@ -21,7 +22,7 @@ class NonfiniteGuard final : public Hook {
 
  private:
   void react(TrainingRun& run);
-  void roll_back(TrainingRun& run, const std::string& why);
+  void roll_back(TrainingRun& run, const Message& why);
 
   Saving* saving_;
   bool rolls_back_ = false;

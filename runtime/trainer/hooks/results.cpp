@@ -153,13 +153,13 @@ void Results::write_results(TrainingRun& run, std::span<const StageCosts> stages
 
 /// Runs `write` on rank 0. Collective.
 void Results::attempt(TrainingRun& run, FunctionRef<void()> write) {
-  std::string failure;
+  Message failure;
   try {
     if (run.world().rank() == 0) write();
   } catch (const std::exception& error) {
-    failure = error.what();
+    failure = message_of(error);
   }
-  failure = run.world().communicator().broadcast_text(failure);
+  failure = Message::unpacked(run.world().communicator().broadcast_text(failure.packed()));
   if (!failure.empty()) failures_.push_back(std::move(failure));
 }
 

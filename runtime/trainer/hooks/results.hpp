@@ -5,6 +5,8 @@
 
 #include <ronda/core/function_ref.hpp>
 #include <ronda/runtime/strategy/step/stage_costs.hpp>
+#include <ronda/core/message.hpp>
+#include <ronda/runtime/strategy/stage_costs.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 namespace ronda {
@@ -17,14 +19,14 @@ class Results final : public Hook {
   void on_end(TrainingRun& run) override;
 
   /// After on_end: why results could not be written, one text each. The same on all ranks.
-  [[nodiscard]] const std::vector<std::string>& failures() const noexcept { return failures_; }
+  [[nodiscard]] const std::vector<Message>& failures() const noexcept { return failures_; }
 
  private:
   void write_results(TrainingRun& run, std::span<const StageCosts> stages);
   void attempt(TrainingRun& run, FunctionRef<void()> write);
 
   double startup_seconds_ = 0;
-  std::vector<std::string> failures_;
+  std::vector<Message> failures_;
 };
 
 }  // namespace ronda

@@ -59,17 +59,17 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
 }
 
 /// The reason of the lowest rank that has one. Collective.
-std::string Saving::reason_of_any_rank(const std::string& mine) const {
-  const auto reasons = communicator_.gather_texts(mine);
+Message Saving::reason_of_any_rank(const Message& mine) const {
+  const auto reasons = communicator_.gather_texts(mine.packed());
   const auto first = std::ranges::find_if(reasons, [](const auto& reason) { return !reason.empty(); });
-  return first == reasons.end() ? std::string() : *first;
+  return first == reasons.end() ? Message() : Message::unpacked(*first);
 }
 
 bool Saving::leaves_at_once() {
-  const std::string reason = reason_of_any_rank(leave_.reason(0));
+  const Message reason = reason_of_any_rank(leave_.reason(0));
   if (reason.empty()) return false;
-  sink_.on_note("ended before the first step of this run, because " + reason +
-                "; nothing is lost, .resume goes on from there");
+  sink_.on_message(Severity::note, "ended before the first step of this run, because " + reason +
+                                       "; nothing is lost, " + setting("resume") + " goes on from there");
   return true;
 }
 
@@ -128,10 +128,12 @@ void Saving::on_end(TrainingRun& run) {
   unsaved_ = !saved;
   if (!run.left()) return;
   require_some_checkpoint(run, saved);
-  const std::string reason = reason_of_any_rank(reason_);
-  sink_.on_note("ended after step " + std::to_string(run.step()) + " of " + std::to_string(run.setup().total_steps) +
-                (saved ? ", saved" : ", saved at an earlier step") + (reason.empty() ? "" : ", because " + reason) +
-                "; .resume goes on from there");
+  const Message reason = reason_of_any_rank(reason_);
+  sink_.on_message(Severity::note, "ended after step " + std::to_string(run.step()) + " of " +
+                                       std::to_string(run.setup().total_steps) +
+                                       (saved ? ", saved" : ", saved at an earlier step") +
+                                       (reason.empty() ? "" : ", because " + reason) + "; " + setting("resume") +
+                                       " goes on from there");
 }
 
 void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {
@@ -142,10 +144,10 @@ void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {
   });
 }
 
-std::string Saving::failure() const {
+Message Saving::failure() const {
   if (!unsaved_) return {};
-  return "its last checkpoint could not be written in " + directory_.string() +
-         "; make room, and .resume does what is missing again";
+  return "its last checkpoint could not be written in " + directory_.string() + "; make room, and " +
+         setting("resume") + " does what is missing again";
 }
 
 void Saving::summarize(Summary& summary) const {

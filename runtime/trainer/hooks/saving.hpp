@@ -16,7 +16,7 @@ class Saving final : public Hook {
   /// Waits for the checkpoint under way. Collective. True where the last save is there.
   bool finish() { return checkpointer_.finish(); }
   /// After on_end: why the training's last checkpoint is missing; empty if it exists. The same on all ranks.
-  [[nodiscard]] std::string failure() const;
+  [[nodiscard]] Message failure() const;
 
   void on_start(TrainingRun& run) override;
   void before_step(TrainingRun& run, StepFlags& flags) override;
@@ -27,7 +27,7 @@ class Saving final : public Hook {
   void summarize(Summary& summary) const override;
 
  private:
-  [[nodiscard]] std::string reason_of_any_rank(const std::string& mine) const;
+  [[nodiscard]] Message reason_of_any_rank(const Message& mine) const;
   void save_last(TrainingRun& run);
   [[nodiscard]] bool is_saved_elsewhere(TrainingRun& run) const;
   void require_some_checkpoint(TrainingRun& run, bool saved) const;
@@ -36,7 +36,7 @@ class Saving final : public Hook {
   Communicator communicator_;
   EventSink& sink_;
   LeaveRequest leave_;
-  std::string reason_;       ///< why this rank has asked all to leave; empty: it has not
+  Message reason_;           ///< why this rank has asked all to leave; empty: it has not
   bool due_ = false;         ///< a save waits until no step is under way
   bool saved_last_ = false;  ///< the training's end is saved
   bool unsaved_ = false;     ///< the last save failed
