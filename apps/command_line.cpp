@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstdlib>
 #include <set>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -201,25 +200,15 @@ void CommandLine::name_own_options() {
 
 bool CommandLine::parse(int argc, char** argv) {
   name_own_options();
-  for (const std::string argument : std::span(argv, static_cast<std::size_t>(argc))) {
-    names_.keep_value(argument);
-    names_.keep_value(argument.substr(argument.find('=') + 1));
-  }
-  bool goes_on = false;
-  names_.translate_errors([&] { goes_on = apps::parse(*app_, argc, argv); });
-  if (!goes_on) return false;
-  for (const CLI::Option* option : app_->get_options())  // values of the --config file included
-    for (const std::string& value : option->results()) names_.keep_value(value);
+  if (!apps::parse(*app_, argc, argv)) return false;
   if (app_->count("--epochs") == 0 && app_->count("--steps") == 0) training.epochs = defaults_.epochs;
-  names_.translate_errors([&] {
-    refuse_unread(training, strategies_,
-                  [&](std::string_view name) { return app_->count("--" + std::string(name)) > 0; });
-  });
+  refuse_unread(training, strategies_,
+                [&](std::string_view name) { return app_->count("--" + std::string(name)) > 0; });
   strategies_.fill(training.strategy);
   if (app_->count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);
-  names_.translate_errors([&] { check(training); });
+  check(training);
   if (const CLI::Option* config = app_->get_config_ptr(); config->count() > 0)
     note_data_file(config->as<std::string>());
   for (const auto& check_more : checks_) check_more();

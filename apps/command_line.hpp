@@ -49,8 +49,10 @@ class CommandLine {
   }
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
-  /// Messages give this flag, `whole-gradients`, for one value of a field of the library, `sparse = false`.
-  void name_flag(std::string value, std::string flag) { names_.add_flag(std::move(value), std::move(flag)); }
+  /// Messages show `flag`, such as `whole-gradients`, for one value of a field of the library.
+  void name_flag(std::string field, std::string value, std::string flag) {
+    names_.add_flag(std::move(field), std::move(value), std::move(flag));
+  }
 
   /// Fills everything below. False where --help or --version was asked for and answered. Throws
   /// InputError for what cannot be understood.

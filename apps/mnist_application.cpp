@@ -24,7 +24,7 @@ Mnist load(const World& world, const std::filesystem::path& folder) {
   try {
     return load_mnist(world.communicator(), folder);
   } catch (const InputError& error) {
-    InputError with_remedy(std::string(error.what()) + " (--data DIR names another folder)");
+    InputError with_remedy(error.message() + " (--data DIR names another folder)");
     if (error.agreed()) with_remedy.set_agreed();
     throw with_remedy;
   }

@@ -347,7 +347,7 @@ void write_report(const std::string& path, const RunReport& report) {
   try {
     write_run_report(path, report);
   } catch (const InputError& error) {
-    throw ResourceError(error.what());
+    throw ResourceError(error.message());
   }
 }
 

@@ -39,7 +39,7 @@ void add_options(apps::CommandLine& command_line, TextOptions& options) {
   app.add_flag("--whole-gradients", options.whole_gradients,
                "Send and update the whole table in each step, not the touched rows alone")
       ->group("Model");
-  command_line.name_flag("sparse = false", "whole-gradients");
+  command_line.name_flag("sparse", "false", "whole-gradients");
   command_line.check_by([&options] {
     if (options.data.empty())
       throw InputError("the reviews are not beside this program; give their folder by --data DIR");

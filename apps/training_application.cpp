@@ -1,5 +1,6 @@
 #include "training_application.hpp"
 
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -47,11 +48,7 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
     options = command_line.world;
     return go_on;
   };
-  return launch(argc, argv, prepare, [&](World& world) {
-    int status = 0;
-    command_line.names().translate_errors([&] { status = body(world); });
-    return status;
-  });
+  return launch(argc, argv, prepare, body, std::cref(command_line.names()));
 }
 
 int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
@@ -60,13 +57,12 @@ int train(World& world, const CommandLine& command_line, const Layer& model, con
           const std::function<std::string(const Evaluation&)>& describe,
           const std::function<void(Strategy&)>& afterwards) {
   TrainingOptions options = command_line.training;
-  Console console(verbosity(command_line), command_line.log_every);
-  NamingSink named_console(command_line.names(), console);
+  Console console(verbosity(command_line), command_line.log_every, std::cref(command_line.names()));
   if (world.rank() == 0)
     for (const std::string& warning : command_line.warnings()) console.on_warning(warning);
   const std::optional<StopSignals>& signals = command_line.stop_signals;
   if (signals) options.leave = [&] { return signals->received(); };
-  Trainer trainer(world, model, loss, options, &named_console);
+  Trainer trainer(world, model, loss, options, &console);
   for (const auto& metric : metrics) trainer.add(metric);
   const Evaluation result = trainer.fit(train_data, test_data);
   if (trainer.left()) {

@@ -33,8 +33,8 @@ class Message {
   Message(std::string text) {  // NOLINT(google-explicit-constructor): a text is a message
     if (!text.empty()) parts_.emplace_back(std::move(text));
   }
-  Message(std::string_view text) : Message(std::string(text)) {}  // NOLINT(google-explicit-constructor)
-  Message(const char* text) : Message(std::string(text)) {}       // NOLINT(google-explicit-constructor)
+  Message(std::string_view text) : Message(std::string(text)) {}         // NOLINT(google-explicit-constructor)
+  Message(const char* text) : Message(std::string(text)) {}              // NOLINT(google-explicit-constructor)
   Message(Setting setting) { parts_.emplace_back(std::move(setting)); }  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }

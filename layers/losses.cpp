@@ -1,9 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/layers/losses.hpp>
-#include <ronda/core/shortest.hpp>
 #include <ronda/layers/processor_alone.hpp>
-#include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include <algorithm>
 #include <cmath>

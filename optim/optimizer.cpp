@@ -6,6 +6,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/updater.hpp>
 #include <ronda/optim/update_kernels.hpp>
 #include <ronda/optim/update_loop.hpp>
 
@@ -294,5 +295,11 @@ std::vector<StatePiece> Optimizer::pieces() const {
 }
 
 double clip_factor(double norm, double clip) noexcept { return update_kernels::clip(norm, clip); }
+
+void refuse_both_clips(double clip_norm, double clip_value) {
+  if (clip_norm > 0 && clip_value > 0)
+    throw InputError("the mean gradient is clipped by its norm (" + setting("clip_norm") + ") or by value (" +
+                     setting("clip_value") + "), not both");
+}
 
 }  // namespace ronda

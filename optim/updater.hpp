@@ -134,6 +134,9 @@ class Updater {
   virtual void set_keeps_zeros(bool keeps, Stream& stream) = 0;
 };
 
+/// Throws InputError if gradients are clipped by norm and by value.
+void refuse_both_clips(double clip_norm, double clip_value);
+
 /// Makes an updater.
 /// @param optimizer  has the rule; already bound to `bindings`; outlives an updater on the processor
 /// @param bindings   as for Optimizer::bind; segments start at multiples of 16 elements

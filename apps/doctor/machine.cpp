@@ -102,7 +102,7 @@ Finding threads_of_rank() {
     return {"threads", counted(threads.count, "thread") + " per rank, unless --threads is given"};
   OptionNames names;
   names.add("threads", "threads");
-  return {"threads", names.on_command_line(threads.note.text()), State::off};
+  return {"threads", threads.note.text_with(names), State::off};
 }
 
 Finding bfloat16() {

@@ -20,7 +20,6 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/clock.hpp>
-#include <ronda/core/event.hpp>
 #include <ronda/core/message.hpp>
 
 namespace ronda::nccl {

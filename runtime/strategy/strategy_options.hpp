@@ -14,12 +14,6 @@
 #include <ronda/runtime/strategy/sharded/sharded.hpp>
 #include <ronda/runtime/strategy/split/split.hpp>
 #include <ronda/core/message.hpp>
-#include <ronda/runtime/strategy/local_sgd.hpp>
-#include <ronda/runtime/strategy/mirrored.hpp>
-#include <ronda/runtime/strategy/parameter_server.hpp>
-#include <ronda/runtime/strategy/pipeline.hpp>
-#include <ronda/runtime/strategy/sharded.hpp>
-#include <ronda/runtime/strategy/split.hpp>
 
 namespace ronda {
 

@@ -8,7 +8,6 @@
 
 #include <ronda/core/state.hpp>
 #include <ronda/core/message.hpp>
-#include <ronda/core/parameter.hpp>
 #include <ronda/optim/optimizer.hpp>
 
 namespace ronda {

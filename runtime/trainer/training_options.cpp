@@ -1,8 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
-#include <ronda/core/printable.hpp>
-#include <ronda/core/shortest.hpp>
-#include <ronda/runtime/strategy/refusals.hpp>
+#include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>

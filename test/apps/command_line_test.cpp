@@ -19,21 +19,34 @@ struct Parsed {
   WorldOptions world;
 };
 
-/// An application's options, after these words.
-Parsed parsed_all(std::vector<std::string> words) {
-  apps::CommandLine options("program", "A test.", {.epochs = 3, .learning_rate = 0.25});
+void parse(apps::CommandLine& options, std::vector<std::string> words) {
   words.insert(words.begin(), "program");
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   const bool goes_on = options.parse(static_cast<int>(arguments.size()), arguments.data());  // which may throw
   REQUIRE(goes_on);
+}
+
+const apps::Defaults defaults{.epochs = 3, .learning_rate = 0.25};
+
+/// An application's options, after these words.
+Parsed parsed_all(std::vector<std::string> words) {
+  apps::CommandLine options("program", "A test.", defaults);
+  parse(options, std::move(words));
   return {options.training, options.world};
 }
 
 TrainingOptions parsed(std::vector<std::string> words) { return parsed_all(std::move(words)).training; }
 
+/// What an application prints of the error for these words; empty: there is none.
 std::string refusal(const std::vector<std::string>& words) {
-  return message_of<InputError>([&] { static_cast<void>(parsed(words)); });
+  apps::CommandLine options("program", "A test.", defaults);
+  try {
+    parse(options, words);
+  } catch (const InputError& error) {
+    return error.message().text_with(options.names());
+  }
+  return {};
 }
 
 /// A file for `--config`.

@@ -1,7 +1,5 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
-#include <ronda/runtime/strategy/parameter_server.hpp>
 #include <ronda/runtime/strategy/step/refusals.hpp>
 
 #include <algorithm>
@@ -101,7 +99,7 @@ void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const
     throw InputError("the values of " + setting("strategy", "parameter_server") + " are float32, not " +
                      std::string(name_of(plan.dtype)) + "; take " + setting("strategy", "mirrored") + " or sharded");
   if (optimizer.has_two_passes() || optimizer.needs_norms())
-    refuse_update_of_whole(optimizer, ParameterServer::name, "a server knows its own part alone");
+    refuse_update_of_whole(optimizer, "parameter_server", "a server knows its own part alone");
 }
 
 }  // namespace ronda

@@ -14,8 +14,8 @@ class OwnPlan final : public ExchangePlan {
                         const ExchangeSettings& /*settings*/) const override {
     if (!options_.make) throw InputError("OwnExchange::make is empty; give a function that makes the exchange");
     if (replica.plan().widens())
-      throw InputError(
-          "an exchange of the program (OwnExchange) sums gradients in their own type; leave " + setting("reduce_dtype") + " out");
+      throw InputError("an exchange of the program (OwnExchange) sums gradients in their own type; leave " +
+                       setting("reduce_dtype") + " out");
   }
   std::unique_ptr<GradientExchange> make(Communicator& communicator, Replica& replica,
                                          const ExchangeSettings& /*settings*/, EventSink& /*sink*/) const override {

@@ -64,8 +64,8 @@ MirroredStrategy::~MirroredStrategy() { drain(); }
 
 void MirroredStrategy::make_replica(const Layer& model, const Loss& loss, Picker& picker) {
   replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
-                                       options_.shape.fields, options_.shape.batch_capacity, options_.shape.global_batch, options_.seed,
-                                       options_.reduce_dtype);
+                                       options_.shape.fields, options_.shape.batch_capacity,
+                                       options_.shape.global_batch, options_.seed, options_.reduce_dtype);
   plan_ = plan_mirrored(options_, *exchange_plan_, *replica_, *optimizer_, communicator_);
 }
 
@@ -94,7 +94,8 @@ std::unique_ptr<PlannedRankSums> MirroredStrategy::make_rank_sums() {
 void MirroredStrategy::check_memory_and_suggest() const {
   agree(communicator_, [&] {
     try {
-      check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity, options_.shape.micro_batches);
+      check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity,
+                         options_.shape.micro_batches);
     } catch (const InputError& error) {
       throw InputError(error.message() + sharding_that_fits());
     }
@@ -111,7 +112,9 @@ Message MirroredStrategy::sharding_that_fits() const {
     try {
       const std::size_t bytes = plan_mirrored(options_, *sharded, *replica_, *optimizer_, communicator_).memory.total();
       if (bytes > options_.memory_limit) continue;
-      return ", or take " + setting("strategy", "sharded") + (gradients_too ? " with " + setting("shard_gradients") : "") + ", where a rank needs " + human_bytes(bytes) + " for this batch";
+      return ", or take " + setting("strategy", "sharded") +
+             (gradients_too ? " with " + setting("shard_gradients") : "") + ", where a rank needs " +
+             human_bytes(bytes) + " for this batch";
     } catch (const InputError&) {  // this optimizer or model cannot be divided
     }
   }
@@ -129,13 +132,16 @@ void MirroredStrategy::compute(const Batch& here) {
 
 void MirroredStrategy::require_micro_batches(std::size_t count) const {
   if (options_.platform.device.context->device().kind != DeviceKind::cpu)
-    throw InputError("on GPUs all ranks take the same number of micro-batches; take " + setting("shares", "equal") + ", or " + setting("device", "cpu"));
+    throw InputError("on GPUs all ranks take the same number of micro-batches; take " + setting("shares", "equal") +
+                     ", or " + setting("device", "cpu"));
   if (!replica_->program().rank_sums().empty())
     throw InputError(
-        "all ranks take the same number of micro-batches where layers add up over them, as a SyncBatchNorm does; take a BatchNorm, or " + setting("shares", "equal"));
+        "all ranks take the same number of micro-batches where layers add up over them, as a SyncBatchNorm does; take "
+        "a BatchNorm, or " +
+        setting("shares", "equal"));
   if (runner().traits().share)
-    throw InputError(
-        "all ranks take the same number of micro-batches where they sum the gradients of each, with " + setting("shard_gradients") + "; leave that out, or take " + setting("shares", "equal"));
+    throw InputError("all ranks take the same number of micro-batches where they sum the gradients of each, with " +
+                     setting("shard_gradients") + "; leave that out, or take " + setting("shares", "equal"));
   if (count == 0 || (options_.shape.micro_batches == 1 && count > 1))
     throw LogicError("a step of " + std::to_string(count) + " micro-batches was asked of a strategy for " +
                      std::to_string(options_.shape.micro_batches));
@@ -164,8 +170,8 @@ const Batch& MirroredStrategy::place(const Batch& batch) { return runner().queue
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
   require_none_in_flight(runner().queue(), "a step by hand");
   if (runner().traits().share)
-    throw LogicError(
-        "a step by hand could not see the gradients, of which a rank keeps a part alone with " + setting("shard_gradients") + ": take train_step, or leave that out");
+    throw LogicError("a step by hand could not see the gradients, of which a rank keeps a part alone with " +
+                     setting("shard_gradients") + ": take train_step, or leave that out");
   runner().start(batch);
   if (runner().queue().micro_batch() == 0) {
     if (runner().traits().pace != nullptr) runner().traits().pace->expect_all_sums();

@@ -1,3 +1,4 @@
+#include <ronda/core/text.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace.hpp>

@@ -45,11 +45,15 @@ class ParameterServerPlan final : public ExchangePlan {
       require_sense(options_.key_values(), communicator.size());
       if (own_pace && !replica.program().rank_sums().empty())
         throw InputError(
-            "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or neither " + setting("asynchronous") + " nor " + setting("replicas_to_aggregate"));
+            "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or "
+            "neither " +
+            setting("asynchronous") + " nor " + setting("replicas_to_aggregate"));
       check(options_, {.allreduce = settings.fusion.algorithm, .compression = settings.fusion.compression});
       if (own_pace && !replica.plan().tables().empty())
         throw InputError("the rows of " + replica.plan().tables().front().name +
-                         ", whose gradient is sparse, need all workers in one step; take an embedding with " + setting("sparse", "false") + ", or neither " + setting("asynchronous") + " nor " + setting("replicas_to_aggregate"));
+                         ", whose gradient is sparse, need all workers in one step; take an embedding with " +
+                         setting("sparse", "false") + ", or neither " + setting("asynchronous") + " nor " +
+                         setting("replicas_to_aggregate"));
       take_own_arenas(replica);
     });
     if (own_pace)

@@ -35,7 +35,8 @@ StrategyPlan plan_pipeline(const MirroredOptions& options, const StagedModel& mo
   const BufferPlan& buffers = replica.program().buffer_plan();
   plan.memory = {
       .parameters = planned.arena_bytes + whole.bytes(),
-      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options.shape.micro_batches),
+      .gradients =
+          planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options.shape.micro_batches),
       .optimizer = planned.elements() * sizeof(float) * optimizer.states().size() +
                    (options.ema_decay > 0 ? planned.arena_bytes + whole.bytes() : 0),
       .activations = buffers.bytes - buffers.scratch_bytes +

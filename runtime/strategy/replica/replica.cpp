@@ -4,10 +4,7 @@
 #include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
-#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/processor_alone.hpp>
-#include <ronda/runtime/strategy/arena_memory.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
 #include <cmath>

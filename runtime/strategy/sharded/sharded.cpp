@@ -1,6 +1,5 @@
 #include <ronda/runtime/strategy/sharded/sharded.hpp>
 #include <ronda/core/message.hpp>
-#include <ronda/runtime/strategy/sharded.hpp>
 
 namespace ronda {
 

@@ -7,11 +7,8 @@
 #include <ronda/runtime/strategy/parts/parts_exchange.hpp>
 #include <ronda/runtime/strategy/parts/parts_state.hpp>
 #include <ronda/runtime/strategy/parts/whole_model.hpp>
-#include <ronda/runtime/strategy/arena_memory.hpp>
-#include <ronda/runtime/strategy/cost_table.hpp>
-#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/step/refusals.hpp>
-#include <ronda/runtime/strategy/replica_updater.hpp>
+#include <ronda/runtime/strategy/step/replica_updater.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
@@ -63,9 +60,9 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] {
     require_splittable(options_, *optimizer_);
-    model_ = std::make_unique<SplitModel>(build_graph(model, options_.shape.fields, options_.shape.batch_capacity), loss,
-                                          *options_.platform.primitives, picker, options_.strategy.or_default<Split>(),
-                                          ranks_.parts);
+    model_ = std::make_unique<SplitModel>(build_graph(model, options_.shape.fields, options_.shape.batch_capacity),
+                                          loss, *options_.platform.primitives, picker,
+                                          options_.strategy.or_default<Split>(), ranks_.parts);
     make_replica();
   });
   check_memory();
@@ -106,13 +103,13 @@ void SplitStrategy::make_replica() {
   plan_.batch_capacity = options_.shape.batch_capacity;
   plan_.outputs = replica_->program().output().shape;
   plan_.lines = model_->lines();
-  plan_.memory = {
-      .parameters = planned.arena_bytes + whole_->bytes(),
-      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options_.shape.micro_batches),
-      .optimizer = planned.elements() * sizeof(float) * (optimizer_->states().size() + (averages ? 1 : 0)) +
-                   (averages ? whole_->bytes() : 0),
-      .activations = buffers.bytes - buffers.scratch_bytes,
-      .workspace = buffers.scratch_bytes};
+  plan_.memory = {.parameters = planned.arena_bytes + whole_->bytes(),
+                  .gradients = planned.arena_bytes +
+                               GradientAccumulator::bytes(planned.dense_elements(), options_.shape.micro_batches),
+                  .optimizer = planned.elements() * sizeof(float) * (optimizer_->states().size() + (averages ? 1 : 0)) +
+                               (averages ? whole_->bytes() : 0),
+                  .activations = buffers.bytes - buffers.scratch_bytes,
+                  .workspace = buffers.scratch_bytes};
 }
 
 /// Collective over the ranks that have the same part, and over those of a group.
@@ -168,7 +165,8 @@ void SplitStrategy::tell_plan() {
         (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
   if (!sink_.wants_details()) return;
   const FlushDenormals flushing = runner().flush_denormals();
-  for (const auto& line : cost_table(replica_->measure(options_.shape.fields))) sink_.on_detail(line);  // of this part alone
+  for (const auto& line : cost_table(replica_->measure(options_.shape.fields)))
+    sink_.on_detail(line);  // of this part alone
 }
 
 }  // namespace ronda

@@ -3,12 +3,6 @@
 
 namespace ronda {
 
-void refuse_both_clips(double clip_norm, double clip_value) {
-  if (clip_norm > 0 && clip_value > 0)
-    throw InputError("the mean gradient is clipped by its norm (" + setting("clip_norm") + ") or by value (" +
-                     setting("clip_value") + "), not both");
-}
-
 void refuse_sparse_gradient(const std::string& parameter, std::string_view strategy) {
   throw InputError("the gradient of " + parameter + " is sparse, and " + setting("strategy", strategy) +
                    " sums whole ones; make the embedding with " + setting("sparse", false) + ", or take " +

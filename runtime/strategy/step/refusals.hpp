@@ -8,8 +8,6 @@ namespace ronda {
 
 // Refusals that several strategies share. Each throws InputError, with the remedy.
 
-/// If gradients are clipped in both ways.
-void refuse_both_clips(double clip_norm, double clip_value);
 /// For a strategy that sums whole gradients.
 /// @param parameter  its gradient is sparse
 [[noreturn]] void refuse_sparse_gradient(const std::string& parameter, std::string_view strategy);

@@ -13,8 +13,8 @@ std::unique_ptr<ExchangePlan> StrategyChoice::plan() const {
 }
 
 void StrategyChoice::refuse(std::string_view wanted) const {
-  throw InputError(setting("strategy", name_) + " was given to a strategy of another kind, " +
-                   std::string(wanted) + "; make it by make_strategy");
+  throw InputError(setting("strategy", name_) + " was given to a strategy of another kind, " + std::string(wanted) +
+                   "; make it by make_strategy");
 }
 
 }  // namespace ronda

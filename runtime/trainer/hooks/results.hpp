@@ -6,7 +6,6 @@
 #include <ronda/core/function_ref.hpp>
 #include <ronda/runtime/strategy/step/stage_costs.hpp>
 #include <ronda/core/message.hpp>
-#include <ronda/runtime/strategy/stage_costs.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 namespace ronda {
