@@ -1,6 +1,6 @@
 // An engine that is moved by hand: two ranks in one thread, on a clock that stands still.
 #include "support/catch.hpp"
-#include "support/folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/test_clock.hpp"
 
 #include <ronda/collectives/fabric/threads/thread_fabric.hpp>

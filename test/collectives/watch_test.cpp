@@ -1,7 +1,6 @@
 // The recorder, what is concluded from records, and watchdogs, with ranks as objects of one process and without MPI.
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "support/folder.hpp"
 #include "support/test_clock.hpp"
 
 #include <ronda/collectives/watch/diagnosis.hpp>
