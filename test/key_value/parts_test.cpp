@@ -21,7 +21,7 @@ class Bench final : private Answers {
   Bench(int workers, const KeyValueOptions& options, MakePartUpdate make_update = adding())
       : together_{options, std::vector<bool>(static_cast<std::size_t>(workers), true), *this, statistics_,
                   std::move(make_update)},
-        part_(make_served_part(together_, {"value", 0, 1, 1}, std::array{0.0F})),
+        part_(together_, {"value", 0, 1, 1}, std::array{0.0F}),
         pulled_(static_cast<std::size_t>(workers)) {}
 
   static MakePartUpdate adding() {
@@ -33,14 +33,14 @@ class Bench final : private Answers {
   void push(int worker, float gradient) {
     PushedGradient pushed{{worker, next_++}, pulled_[static_cast<std::size_t>(worker)], pool_.take(1)};
     pushed.elements[0] = gradient;
-    part_->push(std::move(pushed));
+    part_.push(std::move(pushed));
   }
-  void pull(int worker) { part_->pull({worker, next_++}); }
+  void pull(int worker) { part_.pull({worker, next_++}); }
   void close(int worker) {
     together_.open[static_cast<std::size_t>(worker)] = false;
-    part_->worker_closed();
+    part_.worker_closed(worker);
   }
-  ServedPart& part() { return *part_; }
+  ServedPart& part() { return part_; }
   /// `1 done`, `0 dropped`, `2 has 3.5 of 4`: answers by worker since the last call.
   std::vector<std::string> said() { return std::exchange(said_, {}); }
   [[nodiscard]] const KeyValueStatistics& statistics() const { return statistics_; }
@@ -66,7 +66,7 @@ class Bench final : private Answers {
   KeyValueStatistics statistics_;
   GradientPool pool_;
   ServedTogether together_;
-  std::unique_ptr<ServedPart> part_;
+  ServedPart part_;
   std::vector<std::uint64_t> pulled_;
   std::vector<std::string> said_;
   std::uint64_t next_ = 0, answered_ = 0;
@@ -321,13 +321,13 @@ TEST_CASE("values that are on their way are not written") {
   KeyValueStatistics statistics;
   GradientPool pool;
   ServedTogether together{{.asynchronous = true}, {true}, keep, statistics, Bench::adding()};
-  const auto part = make_served_part(together, {"value", 0, 1, 1}, std::array{0.0F});
+  ServedPart part(together, {"value", 0, 1, 1}, std::array{0.0F});
   for (int i = 0; i < 3; ++i) {
-    part->pull({});
-    part->pull({});
+    part.pull({});
+    part.pull({});
     PushedGradient gradient{{}, 0, pool.take(1)};
     gradient.elements[0] = 1;
-    part->push(std::move(gradient));
+    part.push(std::move(gradient));
   }
   REQUIRE(keep.kept.size() == 6);
   for (std::size_t i = 0; i < 6; ++i) CHECK(keep.kept[i].elements[0] == static_cast<float>(i / 2));

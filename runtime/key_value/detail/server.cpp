@@ -119,7 +119,7 @@ void KeyValueServer::make_part(const Asked& asked, const MessageHeader& question
     const std::size_t count = (question.bytes - question.key_bytes) / sizeof(float);
     const std::string key(reinterpret_cast<const char*>(incoming + count), question.key_bytes);
     const KeyPart part{key, question.begin, count, question.total};
-    parts_[question.part] = make_served_part(together_, part, {incoming, count});
+    parts_[question.part] = std::make_unique<ServedPart>(together_, part, std::span(incoming, count));
   } catch (...) {
     fail(std::current_exception());
     return send_failure(asked);
@@ -153,7 +153,7 @@ void KeyValueServer::worker_gone(int worker) {
   together_.open[static_cast<std::size_t>(worker)] = false;
   if (failure_) return;
   try {
-    for (auto& [number, part] : parts_) part->worker_closed();
+    for (auto& [number, part] : parts_) part->worker_closed(worker);
     end_barrier();
   } catch (...) {
     fail(std::current_exception());
