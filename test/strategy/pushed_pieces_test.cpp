@@ -8,6 +8,7 @@
 #include "support/toy_data.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -62,7 +63,7 @@ struct Pushed {
       return {numbers, numbers + half};
     }
     std::vector<float> share(half);
-    arriving.unpack(memory.data(), share.data(), threads);
+    arriving.sum(std::array<const std::byte*, 1>{memory.data()}, share.data(), threads);
     return share;
   }
   /// Of all elements, in the order of pieces, which is that of the arena here.

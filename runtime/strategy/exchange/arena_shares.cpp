@@ -59,6 +59,13 @@ Tensor floats_in(const Buffer& arena, const Range& elements) {
   return Tensor(std::span(reinterpret_cast<float*>(arena.data()) + elements.begin, elements.size()));
 }
 
+ArenaRange part_of_arena(ArenaRange arena, const Range& elements) noexcept {
+  arena.values += elements.begin;
+  arena.gradients += elements.begin;
+  arena.count = elements.size();
+  return arena;
+}
+
 std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
   return sizes_of(shares_of_ranks(count, ranks));
 }

@@ -33,6 +33,8 @@ namespace ronda {
 [[nodiscard]] std::string label_of_bucket(std::size_t number);
 /// View of these elements of a float32 arena.
 [[nodiscard]] Tensor floats_in(const Buffer& arena, const Range& elements);
+/// These elements of `arena`.
+[[nodiscard]] ArenaRange part_of_arena(ArenaRange arena, const Range& elements) noexcept;
 /// Element counts of all shares, by rank.
 [[nodiscard]] std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks);
 /// Element counts of the nodes' shares, by node; the shares of a node's ranks must be adjacent in the arena. Throws

@@ -1,4 +1,3 @@
-#include <ronda/core/floats.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/gradient_pushes.hpp>
 
@@ -82,8 +81,7 @@ GradientArrivals::GradientArrivals(Communicator communicator, const Roles& roles
                                    const FusionOptions& options)
     : pieces_(options.compression, pieces, communicator.rank(), share),
       memory_(Buffer::host(static_cast<std::size_t>(roles.workers() - (pieces_.packed() ? 0 : 1)) * pieces_.memory())),
-      first_(reinterpret_cast<float*>(arena.data()) + share.begin),
-      count_(share.size()) {
+      first_(reinterpret_cast<float*>(arena.data()) + share.begin) {
   std::byte* next = memory_.data();
   for (int worker = 0; worker < roles.workers(); ++worker) {
     const bool in_arena = worker == 0 && !pieces_.packed();
@@ -111,9 +109,7 @@ void GradientArrivals::visit(StateVisitor& visitor) {
 }
 
 std::span<const float* const> GradientArrivals::take(std::size_t piece, Stream& stream) {
-  if (pieces_.packed())
-    for (const std::byte* push : pushes_)
-      pieces_.unpack(piece, push, first_, push != pushes_.front(), stream.threads());
+  if (pieces_.packed()) pieces_.sum_piece(piece, pushes_, first_, stream.threads());
   others_of_piece_.clear();
   const std::size_t offset = pieces()[piece].elements.begin - pieces_.share().begin;
   for (const float* share : others_) others_of_piece_.push_back(share + offset);
@@ -121,12 +117,12 @@ std::span<const float* const> GradientArrivals::take(std::size_t piece, Stream& 
 }
 
 std::span<const float* const> GradientArrivals::take_all(Stream& stream) {
-  for (std::size_t piece = 0; piece < pieces().size(); ++piece) static_cast<void>(take(piece, stream));
+  if (pieces_.packed()) pieces_.sum(pushes_, first_, stream.threads());
   return others_;
 }
 
 void GradientArrivals::add_up(Stream& stream) {
-  for (const float* more : others_) add_floats(more, first_, count_, stream.threads());
+  if (!pieces_.packed()) pieces_.sum(pushes_, first_, stream.threads());
 }
 
 }  // namespace ronda

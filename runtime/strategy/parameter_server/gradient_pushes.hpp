@@ -98,9 +98,8 @@ class GradientArrivals {
 
  private:
   ArrivingPieces pieces_;
-  Buffer memory_;  ///< of pushes that do not come to the arena, one after the other
-  float* first_;   ///< of the share, in the arena
-  std::size_t count_;
+  Buffer memory_;                     ///< of pushes that do not come to the arena, one after the other
+  float* first_;                      ///< of the share, in the arena
   std::vector<const float*> others_;  ///< their shares
   std::vector<const float*> others_of_piece_;
   std::vector<std::byte*> pushes_;  ///< by worker

@@ -7,7 +7,7 @@
 #include <ronda/runtime/strategy/step/own_steps.hpp>
 
 #include <algorithm>
-#include <limits>
+#include <span>
 #include <utility>
 
 namespace ronda {
@@ -18,11 +18,12 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
     : OwnPace(communicator, how, slots, replica, options),
       arriving_(options.compression, pieces_, communicator_.rank(),
                 shares_[static_cast<std::size_t>(communicator_.rank())]),
+      queue_(how, static_cast<std::size_t>(roles_.workers())),
+      fates_(static_cast<std::size_t>(roles_.workers())),
       ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     for (int i = 0; i < roles_.workers(); ++i) {
-      workers_.push_back(
-          std::make_unique<Worker>(Worker{.rank = roles_.rank_of_worker(i), .number = static_cast<std::size_t>(i)}));
+      workers_.push_back(std::make_unique<Worker>(Worker{.rank = roles_.rank_of_worker(i), .number = i}));
       plan_worker(*workers_.back());
     }
   });
@@ -73,7 +74,7 @@ void OwnPaceServer::reduce(Sums wanted, Stream& stream) {
   const double begin = steady_seconds();
   if (leads()) pick(stream);
   tell_servers(stream);
-  wait_for([](const Worker& worker) { return worker.fate != Fate::none; }, stream);
+  wait_for([&](const Worker& worker) { return fate_of(worker) != Fate::waits; }, stream);
   add_gradients(wanted, stream);
   exposed_seconds_ += steady_seconds() - begin;
 }
@@ -108,51 +109,28 @@ void OwnPaceServer::wait_for(const Chosen& chosen, Stream& stream) {
   });
 }
 
-/// The leader's: waits until there are as many gradients as a step takes.
+/// The leader's: waits until there are as many gradients as a step takes. Gradients of no samples, of a small batch, do
+/// not count among the first K.
 void OwnPaceServer::pick(Stream& stream) {
   communicator_.wait_until([&] {
     for (const auto& worker : workers_)
-      if (move_on(*worker, stream) && !worker->queued) {
-        order_.push_back(worker->number);
-        worker->queued = true;
-      }
-    return decide_fates();
+      if (move_on(*worker, stream) && !queue_.has_push(worker->number))
+        queue_.push({.asked = {.worker = worker->number},
+                     .version = worker->push.step,
+                     .counts = worker->push.sums.weight != 0,  // NaN counts
+                     .idle = worker->push.idle != 0});
+    return queue_.decide(fates_);
   });
   StepControl sums;
   for (const auto& worker : workers_) {
-    if (worker->queued) worker->flags = worker->push.sums.flags;
+    if (queue_.has_push(worker->number)) worker->flags = worker->push.sums.flags;
     StepControl mine = worker->push.sums;
-    if (worker->fate != Fate::taken) mine = {};
+    if (fate_of(*worker) != Fate::taken) mine = {};
     mine.flags = worker->flags;
     add(sums, mine);
   }
   add(sums, StepControl{.flags = sums_.flags});
   sums_ = sums;
-  std::erase_if(order_, [&](std::size_t number) {
-    Worker& worker = *workers_[number];
-    worker.queued = worker.fate == Fate::none;
-    return !worker.queued;
-  });
-}
-
-/// Of the pushes that have come; whether the step has its gradients. Those without weight, of workers that have none of
-/// a small batch, do not count among the first K, unless no others are to come.
-bool OwnPaceServer::decide_fates() {
-  const std::size_t wanted = how_.asynchronous ? 1 : static_cast<std::size_t>(how_.replicas_to_aggregate);
-  std::size_t taken = 0;
-  for (const std::size_t number : order_) {
-    Worker& worker = *workers_[number];
-    worker.fate = Fate::none;
-    if (worker.push.idle != 0)
-      worker.fate = Fate::idle;
-    else if (!how_.asynchronous && worker.push.step < steps())
-      worker.fate = Fate::late;
-    else if (taken < wanted) {
-      worker.fate = Fate::taken;
-      taken += how_.asynchronous || worker.push.sums.weight != 0 ? 1 : 0;  // NaN counts
-    }
-  }
-  return taken == wanted || (!how_.asynchronous && order_.size() == workers_.size());
 }
 
 /// The leader's sums and fates; flags of all servers.
@@ -161,17 +139,15 @@ void OwnPaceServer::tell_servers(Stream& stream) {
   std::ranges::fill(ballot_, 0.0);
   const StepControl mine = leads() ? sums_ : StepControl{.flags = sums_.flags};
   std::copy_n(&mine.loss, StepControl::count, ballot_.begin());
-  if (leads())
-    for (const auto& worker : workers_)
-      ballot_[StepControl::count + worker->number] = static_cast<double>(worker->fate);
+  const auto fates = std::span(ballot_).subspan(StepControl::count);
+  if (leads()) std::ranges::transform(fates_, fates.begin(), [](Fate fate) { return static_cast<double>(fate); });
   const Event told = told_->start();
   communicator_.wait_until([&] {
     for (const auto& worker : workers_) static_cast<void>(move_on(*worker, stream));
     return told.ready();
   });
   std::copy_n(ballot_.begin(), StepControl::count, &sums_.loss);
-  for (const auto& worker : workers_)
-    worker->fate = static_cast<Fate>(static_cast<std::uint8_t>(ballot_[StepControl::count + worker->number]));
+  std::ranges::transform(fates, fates_.begin(), [](double fate) { return static_cast<Fate>(static_cast<int>(fate)); });
 }
 
 /// In the order of ranks; packed ones are added up as they are unpacked.
@@ -179,14 +155,11 @@ void OwnPaceServer::add_gradients(Sums wanted, Stream& stream) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
   taken_.clear();
   for (const auto& worker : workers_)
-    if (worker->fate == Fate::taken) taken_.push_back(worker->gradients.data());
+    if (fate_of(*worker) == Fate::taken) taken_.push_back(worker->gradients.data());
   traffic_.pushed_bytes += taken_.size() * arriving_.bytes();
-  updated_ = replica_.dense_arena();
-  updated_.values += share.begin;
-  updated_.gradients += share.begin;
-  updated_.count = share.size();
+  updated_ = part_of_arena(replica_.dense_arena(), share);
   if (wanted == Sums::of_all || arriving_.packed()) {
-    add_up(stream);
+    arriving_.sum(taken_, reinterpret_cast<float*>(replica_.gradients().data()) + share.begin, stream.threads());
   } else {
     more_gradients_.clear();
     for (const std::byte* push : taken_) more_gradients_.push_back(reinterpret_cast<const float*>(push));
@@ -194,22 +167,6 @@ void OwnPaceServer::add_gradients(Sums wanted, Stream& stream) {
     updated_.more_gradients = std::span(more_gradients_).subspan(1);
   }
   if (wanted == Sums::of_all && all_sums_) stream.wait(all_sums_->start(stream.record()));
-}
-
-/// In the arena.
-void OwnPaceServer::add_up(Stream& stream) {
-  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  float* const sums = reinterpret_cast<float*>(replica_.gradients().data()) + share.begin;
-  for (const std::byte* push : taken_) {
-    const auto* const gradients = reinterpret_cast<const float*>(push);
-    const bool first = push == taken_.front();
-    if (arriving_.packed())
-      first ? arriving_.unpack(push, sums, stream.threads()) : arriving_.unpack_and_add(push, sums, stream.threads());
-    else if (first)
-      std::copy_n(gradients, share.size(), sums);
-    else
-      add_floats(gradients, sums, share.size(), stream.threads());
-  }
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------
@@ -223,10 +180,10 @@ void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
   const bool settling = settles(*outcome);
   Record record{.sums = sums_, .outcome = *outcome, .samples_of = steps(), .settles = settling ? 1U : 0U};
   for (const auto& worker : workers_)
-    if (how_.asynchronous && worker->fate == Fate::taken) record.samples_of = worker->push.samples_of;
-  note_fates();
+    if (how_.asynchronous && fate_of(*worker) == Fate::taken) record.samples_of = worker->push.samples_of;
   end_step(record, steps());
   records_.push_back(record);
+  note_fates();
   if (settling) wait_for_all(stream);
   answer_all(settling, stream);
   if (settling) {
@@ -245,26 +202,29 @@ bool OwnPaceServer::settles(const UpdateOutcome& outcome) const {
          outcome.finite == 0 || outcome.spoiled != 0;
 }
 
+/// The step is over.
 void OwnPaceServer::note_fates() {
   for (const auto& worker : workers_) {
-    if (worker->fate == Fate::none) continue;
+    const Fate fate = fate_of(*worker);
+    if (fate == Fate::waits) continue;
     worker->expected = false;
     worker->waits = true;
-    worker->idle = worker->fate == Fate::idle;
-    worker->dropped = worker->fate == Fate::late;
+    worker->dropped = fate == Fate::late;
     if (worker->dropped) ++traffic_.dropped;
-    if (worker->fate == Fate::taken) {
-      worker->taken = steps();
-      ++worker->pushes;
-      end_ = worker->push.end;
-      worker->idle = how_.asynchronous && worker->taken + workers_.size() >= end_;  // no step is left for it
-      const auto age = static_cast<std::size_t>(steps() - worker->heard);
-      if (!traffic_.staleness.empty()) ++traffic_.staleness[std::min(age, traffic_.staleness.size() - 1)];
-    }
-    worker->fate = Fate::none;
+    if (fate != Fate::taken) continue;
+    worker->taken = steps();
+    end_ = worker->push.end;
+    if (how_.asynchronous) count_age(traffic_.staleness, steps() - worker->heard, ServerTraffic::ages);
   }
+  queue_.advance(fates_);
   for (const auto& worker : workers_)
-    if (how_.asynchronous && worker->pushes == 0 && worker->number >= end_) worker->idle = true;
+    if (how_.asynchronous && !has_samples(*worker)) queue_.leave(worker->number);
+}
+
+/// Asynchronous: whether the epoch has a step whose samples the worker computes now or next.
+bool OwnPaceServer::has_samples(const Worker& worker) const {
+  const auto number = static_cast<std::uint64_t>(worker.number);
+  return (queue_.taken_of(worker.number) == 0 ? number : worker.taken + workers_.size()) < end_;
 }
 
 /// What comes now is too late.
@@ -279,22 +239,10 @@ void OwnPaceServer::wait_for_all(Stream& stream) {
   }
 }
 
-/// Of workers that still compute.
-std::uint64_t OwnPaceServer::fewest_pushes() const {
-  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
-  for (const auto& worker : workers_)
-    if (!worker->idle) fewest = std::min(fewest, worker->pushes);
-  return fewest;
-}
-
-/// All that wait; where the step does not settle, but for idle workers and those that are too far ahead.
+/// All that wait, if the step settles; otherwise not those that are idle or too far ahead.
 void OwnPaceServer::answer_all(bool settling, Stream& stream) {
-  const std::uint64_t fewest = how_.max_staleness && !settling ? fewest_pushes() : 0;
-  const auto is_held = [&](const Worker& worker) {
-    return how_.max_staleness && worker.pushes > fewest && worker.pushes - fewest > *how_.max_staleness;
-  };
   for (const auto& worker : workers_)
-    if (worker->waits && (settling || (!worker->idle && !is_held(*worker)))) answer(*worker, stream);
+    if (worker->waits && (settling || queue_.may_pull(worker->number))) answer(*worker, stream);
   if (settling)
     communicator_.wait_until(
         [&] { return std::ranges::all_of(workers_, [](const auto& worker) { return is_answered(*worker); }); });
@@ -337,11 +285,9 @@ void OwnPaceServer::forget_records() {
 void OwnPaceServer::begin_anew() {
   records_.clear();
   forgotten_ = 0;
-  order_.clear();
+  queue_.restart();
   for (const auto& worker : workers_) {
-    worker->queued = false;
-    worker->heard = worker->taken = worker->pushes = 0;
-    worker->idle = false;
+    worker->heard = worker->taken = 0;
     worker->flags = {};
   }
 }

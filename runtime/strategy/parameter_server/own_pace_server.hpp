@@ -4,13 +4,15 @@
 #include <memory>
 #include <vector>
 
+#include <ronda/runtime/key_value/detail/push_queue.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 
 namespace ronda {
 
-/// A server's part of OwnPace. It waits for nobody but those whose gradients a step takes: an answer is sent from a
-/// copy, while later steps go on.
+/// A server's part of OwnPace. It waits only for the workers whose gradients a step takes: an answer is sent from a
+/// copy, while later steps continue. The leader's PushQueue decides a step; the queues of all servers advance by its
+/// fates, and decide alike which workers are answered.
 class OwnPaceServer final : public OwnPace {
  public:
   /// Collective, over all ranks, with OwnPaceWorker's.
@@ -27,26 +29,20 @@ class OwnPaceServer final : public OwnPace {
 
  private:
   [[nodiscard]] std::size_t memory() const noexcept override;
-  /// What becomes of a worker's push in a step.
-  enum class Fate : std::uint8_t { none, taken, late, idle };
   /// One worker.
   struct Worker {
     int rank = 0;
-    std::size_t number = 0;  ///< of the workers, in the order of ranks
-    Buffer gradients = {};   ///< its, of this share, as they were sent
-    Buffer values = {};      ///< as they are sent to it; none: they have the place of its gradients
+    int number = 0;         ///< of the workers, in the order of ranks
+    Buffer gradients = {};  ///< its, of this share, as they were sent
+    Buffer values = {};     ///< as they are sent to it; none: they have the place of its gradients
     Push push = {};
     std::unique_ptr<MessageWindow> receives = {};  ///< of pieces, then of the push
     bool expected = false;                         ///< its push may come, or has
-    bool queued = false;      ///< the leader's: its push has come, and stands in the order of pushes
-    bool waits = false;       ///< for its answer
-    bool idle = false;        ///< it has nothing to compute until the next step that settles
-    std::uint64_t heard = 0;  ///< steps whose records it has
-    std::uint64_t taken = 0;  ///< the step that took its last gradient
-    std::uint64_t pushes = 0;
-    bool dropped = false;  ///< its last gradient came too late
-    StepFlags flags = {};  ///< as it raised them last
-    Fate fate = Fate::none;
+    bool waits = false;                            ///< for its answer
+    std::uint64_t heard = 0;                       ///< steps whose records it has
+    std::uint64_t taken = 0;                       ///< the step that took its last gradient
+    bool dropped = false;                          ///< its last gradient came too late
+    StepFlags flags = {};                          ///< as it raised them last
     Answer answer = {};
     std::vector<Record> news = {};  ///< as they are sent to it
     std::unique_ptr<Collective> send_answer = {}, send_news = {}, send_values = {};
@@ -62,25 +58,26 @@ class OwnPaceServer final : public OwnPace {
   [[nodiscard]] static bool move_on(Worker& worker, Stream& stream);
   template <class Chosen>
   void wait_for(const Chosen& chosen, Stream& stream);
+  [[nodiscard]] Fate fate_of(const Worker& worker) const { return fates_[static_cast<std::size_t>(worker.number)]; }
   void pick(Stream& stream);
-  [[nodiscard]] bool decide_fates();
   void tell_servers(Stream& stream);
   void add_gradients(Sums wanted, Stream& stream);
-  void add_up(Stream& stream);
   [[nodiscard]] bool settles(const UpdateOutcome& outcome) const;
   void note_fates();
+  [[nodiscard]] bool has_samples(const Worker& worker) const;
   void wait_for_all(Stream& stream);
-  [[nodiscard]] std::uint64_t fewest_pushes() const;
   void answer_all(bool settling, Stream& stream);
   void answer(Worker& worker, Stream& stream);
   void forget_records();
-  [[nodiscard]] std::uint64_t steps() const noexcept { return forgotten_ + records_.size(); }
+  /// Since the last one that settled.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return queue_.version(); }
   void begin_anew();
 
   ArrivingPieces arriving_;  ///< of each worker
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::size_t> order_;  ///< numbers of workers whose push has come, in this order; the leader's
-  std::vector<double> ballot_;      ///< the step's sums, then each worker's fate
+  PushQueue queue_;                              ///< its versions are steps; has pushes on the leader only
+  std::vector<Fate> fates_;                      ///< in this step, by worker
+  std::vector<double> ballot_;                   ///< the step's sums, then the fates
   std::unique_ptr<Collective> told_, all_sums_;  ///< among servers; null where there is one
   std::unique_ptr<SpoiledAnywhere> spoiled_;     ///< likewise
   ArenaRange updated_;

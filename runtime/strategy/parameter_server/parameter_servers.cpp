@@ -139,7 +139,7 @@ void ParameterServers::sum_up(Sums wanted, Stream& stream) {
   if (by_pieces_) return;
   if (rows_) rows_->push(stream);
   if (arrivals_) {
-    updated_ = {part_of_arena(share())};
+    updated_ = {part_of_arena(replica_.dense_arena(), share())};
     updated_.front().more_gradients = arrivals_->take_all(stream);
     if (rows_) updated_.push_back(rows_->range());
   }
@@ -155,15 +155,6 @@ void ParameterServers::tell_sums(Stream& stream) {
   stream.wait(all_sums_->start(stream.record()));
   if (rows_) rows_->tell_sums(stream);
   traffic_.pulled_bytes += pulled_bytes_;
-}
-
-/// Of what has no sparse gradients.
-ArenaRange ParameterServers::part_of_arena(const Range& elements) const {
-  ArenaRange range = replica_.dense_arena();
-  range.values += elements.begin;
-  range.gradients += elements.begin;
-  range.count = elements.size();
-  return range;
 }
 
 void ParameterServers::update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) {
@@ -184,7 +175,7 @@ void ParameterServers::update_pieces(FunctionRef<void(const ArenaRange&)> apply,
   pulls_->start(stream, updated);
   const auto update_next = [&] {
     const double start = steady_seconds();
-    ArenaRange range = part_of_arena(arrivals_->pieces()[updated].elements);
+    ArenaRange range = part_of_arena(replica_.dense_arena(), arrivals_->pieces()[updated].elements);
     range.more_gradients = arrivals_->take(updated, stream);
     apply(range);
     pulls_->release_in_all(++updated, stream);

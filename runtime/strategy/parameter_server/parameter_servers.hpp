@@ -74,7 +74,6 @@ class ParameterServers final : public GradientExchange, public Pace, public Kept
   void sum_up(Sums wanted, Stream& stream);
   void tell_sums(Stream& stream);
   void update_pieces(FunctionRef<void(const ArenaRange&)> apply, Stream& stream);
-  [[nodiscard]] ArenaRange part_of_arena(const Range& elements) const;
   /// Of the tables with whole gradients, which lie before the others.
   [[nodiscard]] Range share() const { return dense_shares_[static_cast<std::size_t>(communicator_.rank())]; }
   [[nodiscard]] bool is_server() const noexcept { return roles_.is_server(communicator_.rank()); }

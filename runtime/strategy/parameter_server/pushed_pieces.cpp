@@ -1,4 +1,5 @@
 #include <ronda/core/denormals.hpp>
+#include <ronda/core/floats.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/pushed_pieces.hpp>
 
@@ -167,18 +168,30 @@ Tensor ArrivingPieces::message(std::size_t piece, std::byte* push) const {
   return Tensor(std::span(reinterpret_cast<float*>(place), count));
 }
 
-void ArrivingPieces::unpack(std::size_t piece, const std::byte* push, float* share, bool adds, int threads) const {
+void ArrivingPieces::sum_piece(std::size_t piece, std::span<const std::byte* const> pushes, float* share,
+                               int threads) const {
   const Range& elements = pieces_[piece].elements;
   float* const first = share + (elements.begin - share_.begin);
-  for_each_chunk(threads, elements.size(), [&](Range part) {
-    const std::byte* const wire = push + offsets_[piece] + wire_bytes(compression_, part.begin);
-    const std::span values(first + part.begin, part.size());
-    adds ? decode_and_add(compression_, wire, values) : decode(compression_, wire, values);
-  });
+  for (const std::byte* const push : pushes)
+    for_each_chunk(threads, elements.size(), [&](Range part) {
+      const std::byte* const wire = push + offsets_[piece] + wire_bytes(compression_, part.begin);
+      const std::span values(first + part.begin, part.size());
+      push == pushes.front() ? decode(compression_, wire, values) : decode_and_add(compression_, wire, values);
+    });
 }
 
-void ArrivingPieces::unpack_all(const std::byte* push, float* share, bool adds, int threads) const {
-  for (std::size_t i = 0; i < pieces_.size(); ++i) unpack(i, push, share, adds, threads);
+void ArrivingPieces::sum(std::span<const std::byte* const> pushes, float* share, int threads) const {
+  if (packed()) {
+    for (std::size_t piece = 0; piece < pieces_.size(); ++piece) sum_piece(piece, pushes, share, threads);
+    return;
+  }
+  for (const std::byte* const push : pushes) {
+    const auto* const gradients = reinterpret_cast<const float*>(push);
+    if (push != pushes.front())
+      add_floats(gradients, share, share_.size(), threads);
+    else if (gradients != share)
+      std::copy_n(gradients, share_.size(), share);
+  }
 }
 
 }  // namespace ronda

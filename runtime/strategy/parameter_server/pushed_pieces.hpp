@@ -99,17 +99,12 @@ class ArrivingPieces {
   /// Where this piece comes to, in the memory of a push.
   [[nodiscard]] Tensor message(std::size_t piece, std::byte* push) const;
 
-  /// A piece of a packed push: its part of `share` becomes its gradients, or gains them.
-  void unpack(std::size_t piece, const std::byte* push, float* share, bool adds, int threads) const;
-  /// The same of all pieces.
-  void unpack(const std::byte* push, float* share, int threads) const { unpack_all(push, share, false, threads); }
-  void unpack_and_add(const std::byte* push, float* share, int threads) const {
-    unpack_all(push, share, true, threads);
-  }
+  /// Of packed pushes: this piece's part of `share` becomes the sum of its gradients, in the order of `pushes`.
+  void sum_piece(std::size_t piece, std::span<const std::byte* const> pushes, float* share, int threads) const;
+  /// `share` becomes the sum of the pushes, in their order. The first one, if not packed, may lie there.
+  void sum(std::span<const std::byte* const> pushes, float* share, int threads) const;
 
  private:
-  void unpack_all(const std::byte* push, float* share, bool adds, int threads) const;
-
   Compression compression_;
   Range share_;
   std::vector<PushedPiece> pieces_;   ///< of this server

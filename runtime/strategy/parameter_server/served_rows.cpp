@@ -1,4 +1,5 @@
 #include <ronda/core/floats.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/served_rows.hpp>
 
 #include <algorithm>
@@ -22,12 +23,8 @@ ServedRows::ServedRows(const Communicator& communicator, const Roles& roles, std
       messages_(communicator) {}
 
 ArenaRange ServedRows::range() const noexcept {
-  ArenaRange mine = replica_.sparse_arena();
   const std::size_t first = replica_.plan().dense_elements(), begin = std::max(first, share_of(rank_).begin);
-  mine.values += begin - first;
-  mine.gradients += begin - first;
-  mine.count = std::max(begin, share_of(rank_).end) - begin;
-  return mine;
+  return part_of_arena(replica_.sparse_arena(), {begin - first, std::max(begin, share_of(rank_).end) - first});
 }
 
 void ServedRows::push(Stream& stream) {
