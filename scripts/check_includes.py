@@ -76,8 +76,8 @@ PRIVATE = {
     "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
     # A second interface to the same ranks, whose cycle is a coroutine too.
     "coordinator": ["collectives/group/group.hpp", "collectives/host/task.hpp", "collectives/watch/"],
-    # One rule for which pushes an update takes.
-    "runtime/strategy/parameter_server": ["runtime/key_value/detail/push_queue.hpp"],
+    # One rule for which pushes an update takes, and how a server answers.
+    "runtime/strategy/parameter_server": ["runtime/key_value/detail/"],
     # How what travels is compressed, and what rounding loses is kept.
     "runtime/strategy/parameter_server/pushed_pieces.hpp": ["collectives/host/algorithms/error_feedback.hpp"],
     "runtime/strategy/exchange/node_reduce.cpp": ["collectives/host/node/touch_pages.hpp"],

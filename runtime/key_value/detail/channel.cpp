@@ -11,8 +11,6 @@ constexpr std::size_t most_under_way = 1024;
 constexpr std::size_t most_idle = 8;
 constexpr std::size_t most_unseen = 256;  ///< messages that `send` adds, at most, until it looks at all again
 
-constexpr const char* label = "a message of the key-value store";
-
 Tensor tensor_of(std::span<const std::byte> bytes) {
   return {{Shape{static_cast<std::int64_t>(bytes.size())}, DType::uint8, {}}, const_cast<std::byte*>(bytes.data())};
 }
@@ -21,10 +19,11 @@ Tensor tensor_of(MessageHeader& header) { return tensor_of(std::as_writable_byte
 
 }  // namespace
 
-Channel::Channel(const Communicator& communicator, int peer)
+Channel::Channel(const Communicator& communicator, int peer, std::string label)
     : communicator_(communicator),
       peer_(peer),
-      header_receive_(communicator_.plan(ReceiveSpec{tensor_of(incoming_), peer_, label})) {}
+      label_(std::move(label)),
+      header_receive_(communicator_.plan(ReceiveSpec{tensor_of(incoming_), peer_, label_})) {}
 
 std::unique_ptr<Channel::Sending> Channel::take_sending() {
   if (idle_.empty()) return std::make_unique<Sending>();
@@ -47,10 +46,10 @@ void Channel::send(const MessageHeader& header, std::span<const std::byte> bytes
 }
 
 void Channel::start(Sending& next) {
-  if (!next.header_send) next.header_send = communicator_.plan(SendSpec{tensor_of(next.header), peer_, label});
+  if (!next.header_send) next.header_send = communicator_.plan(SendSpec{tensor_of(next.header), peer_, label_});
   next.header_sent = next.header_send->start();
   if (next.bytes.empty()) return;
-  next.bytes_send = communicator_.plan(SendSpec{tensor_of(next.bytes), peer_, label});
+  next.bytes_send = communicator_.plan(SendSpec{tensor_of(next.bytes), peer_, label_});
   next.bytes_sent = next.bytes_send->start();
 }
 
@@ -76,7 +75,7 @@ void Channel::listen() {
 const MessageHeader* Channel::receive(MemoryFor memory_for) {
   if (!listening_ || !header_received_.ready()) return nullptr;
   if (bytes_receive_ == nullptr && incoming_.bytes > 0) {
-    bytes_receive_ = communicator_.plan(ReceiveSpec{tensor_of(memory_for(incoming_)), peer_, label});
+    bytes_receive_ = communicator_.plan(ReceiveSpec{tensor_of(memory_for(incoming_)), peer_, label_});
     bytes_received_ = bytes_receive_->start();
   }
   if (!bytes_received_.ready()) return nullptr;

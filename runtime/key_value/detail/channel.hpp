@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -18,7 +19,8 @@ namespace ronda {
 /// errors of communication are thrown where it is asked.
 class Channel {
  public:
-  Channel(const Communicator& communicator, int peer);
+  /// @param label  names its messages where a rank waits for them for too long
+  Channel(const Communicator& communicator, int peer, std::string label = "a message of the key-value store");
   Channel(const Channel&) = delete;
 
   /// @param bytes   follow the header, as many as that says
@@ -54,6 +56,7 @@ class Channel {
 
   Communicator communicator_;
   int peer_;
+  std::string label_;
   std::deque<std::unique_ptr<Sending>> sending_;
   std::size_t started_ = 0;  ///< of these, the first
   std::size_t look_at_ = 1;  ///< as many, and `send` looks at all of them; a look takes longer the more there are

@@ -26,6 +26,7 @@ ServedPart::ServedPart(ServedTogether& together, const KeyPart& part, std::span<
     : together_(together),
       part_(part),
       values_(Buffer::host(Buffer::aligned(values.size_bytes()))),
+      published_(together.pool),
       queue_(together.options, together.open.size()) {
   const auto own = elements_in(values_, part_.count);
   std::ranges::copy(values, own.begin());
@@ -77,7 +78,8 @@ void ServedPart::move_on() {
       ++pull;
       continue;
     }
-    answer(*pull);
+    const auto copy = published_.copy_of(elements_in(values_, part_.count));
+    together_.answers.values(*pull, {copy, part_.count, queue_.version()});
     pull = waiting_pulls_.erase(pull);
   }
   if (!asynchronous()) require_possible();
@@ -86,7 +88,7 @@ void ServedPart::move_on() {
 void ServedPart::apply() {
   const std::vector<PushedGradient*> taken = queue_.taken(fates_);
   const std::uint64_t version = queue_.version();
-  published_is_new_ = false;
+  published_.expire();
   update_->apply(version, {mean_of(taken), part_.count});
   ++together_.statistics.updates;
   if (asynchronous()) {
@@ -106,17 +108,6 @@ const float* ServedPart::mean_of(std::span<PushedGradient* const> gradients) con
   for (const PushedGradient* more : gradients.subspan(1)) add_floats(more->elements.get(), sum, part_.count);
   if (gradients.size() > 1) scale_gradient(sum, part_.count, 1 / static_cast<float>(gradients.size()));
   return sum;
-}
-
-/// The next update may come while the values are on their way: so a copy is sent, one for all pulls of a version.
-void ServedPart::answer(const Asked& pull) {
-  if (!published_is_new_) {
-    if (published_ == nullptr || published_.use_count() > 1)
-      published_ = std::make_shared_for_overwrite<float[]>(part_.count);
-    std::ranges::copy(elements_in(values_, part_.count), published_.get());
-    published_is_new_ = true;
-  }
-  together_.answers.values(pull, {published_, part_.count, queue_.version()});
 }
 
 // ---- questions without an answer ------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ struct ServedTogether {
   KeyValueStatistics& statistics;
   MakePartUpdate make_update = replacing_update();
   PushesAhead ahead{answers, options.ahead_bytes, open.size()};
+  GradientPool pool = {};
 
   [[nodiscard]] int workers() const noexcept { return static_cast<int>(open.size()); }
 };
@@ -54,14 +55,12 @@ class ServedPart {
   void require_possible() const;
   [[nodiscard]] Message why_held(int worker) const;
   [[nodiscard]] Message why_incomplete(int worker) const;
-  void answer(const Asked& pull);
 
   ServedTogether& together_;
   KeyPart part_;
   Buffer values_;
   std::unique_ptr<PartUpdate> update_;
-  std::shared_ptr<float[]> published_;  ///< a copy of the values, which pulls have sent or send
-  bool published_is_new_ = false;       ///< it has the present version
+  PublishedValues published_;
   PushQueue queue_;
   std::vector<Fate> fates_;
   std::vector<Asked> waiting_pulls_;

@@ -64,7 +64,7 @@ bool KeyValueServer::take_question(int worker) {
   Connection& connection = connections_[static_cast<std::size_t>(worker)];
   const MessageHeader* header = connection.channel.receive([&](const MessageHeader& coming) {
     const auto bytes = static_cast<std::size_t>(coming.bytes);
-    connection.incoming = pool_.take((bytes + sizeof(float) - 1) / sizeof(float));
+    connection.incoming = together_.pool.take((bytes + sizeof(float) - 1) / sizeof(float));
     return std::span(reinterpret_cast<std::byte*>(connection.incoming.get()), bytes);
   });
   static_cast<void>(connection.channel.sending());  // what was sent is free for new values

@@ -67,7 +67,6 @@ class KeyValueServer final : private Answers {
 
   Communicator communicator_;
   KeyValueStatistics statistics_;
-  GradientPool pool_;
   ServedTogether together_;
   std::deque<Connection> connections_;  ///< by worker
   std::map<std::uint32_t, std::unique_ptr<ServedPart>> parts_;

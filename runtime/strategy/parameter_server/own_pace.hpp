@@ -77,12 +77,10 @@ class OwnPace : public GradientExchange, public Pace, public KeptByExchange {
     std::uint64_t end = 0;         ///< end of the epoch, counted likewise
     std::uint64_t idle = 0;        ///< the epoch has no samples for it: there are no gradients
   };
-  /// From a server to a worker, before records (the leader's) and values.
-  struct Answer {
-    std::uint64_t records = 0;
-    std::uint64_t taken = 0;    ///< in this step, since the last one that settled
-    std::uint64_t dropped = 0;  ///< it came too late
-  };
+  // A server answers by a message `done`, or `dropped` if the gradient came too late: its version is the step that took
+  // the worker's last gradient, since the last step that settled, and the new values follow. The leader then sends the
+  // records.
+  static constexpr const char* answer_label = "the answer to a push";
   template <class T>
   static Tensor bytes_of(std::span<T> objects) {
     return Tensor(std::span(reinterpret_cast<std::uint8_t*>(objects.data()), objects.size_bytes()));

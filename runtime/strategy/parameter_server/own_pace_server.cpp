@@ -23,7 +23,7 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
       ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     for (int i = 0; i < roles_.workers(); ++i) {
-      workers_.push_back(std::make_unique<Worker>(Worker{.rank = roles_.rank_of_worker(i), .number = i}));
+      workers_.push_back(std::make_unique<Worker>(communicator_, roles_.rank_of_worker(i), i));
       plan_worker(*workers_.back());
     }
   });
@@ -35,20 +35,14 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
 }
 
 void OwnPaceServer::plan_worker(Worker& worker) {
-  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  const std::size_t pieces = arriving_.pieces().size(), bytes = share.size() * sizeof(float);
+  const std::size_t pieces = arriving_.pieces().size();
   worker.gradients = Buffer::host(arriving_.memory());
-  if (arriving_.memory() < bytes) worker.values = Buffer::host(bytes);
   worker.receives = std::make_unique<MessageWindow>(
       communicator_, std::vector{pieces + 1}, [this, &worker, pieces](std::size_t /*lane*/, std::size_t number) {
         if (number == pieces) return communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"});
         return communicator_.plan(ReceiveSpec{arriving_.message(number, worker.gradients.data()), worker.rank,
                                               label_of_bucket(arriving_.pieces()[number].bucket)});
       });
-  worker.send_answer = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
-  if (share.size() > 0)
-    worker.send_values = communicator_.plan(
-        SendSpec{Tensor(std::span(worker.values_to_send(), share.size())), worker.rank, "the new parameters"});
 }
 
 /// As GradientArrivals does.
@@ -64,8 +58,8 @@ void OwnPaceServer::set_updates(std::uint64_t /*updates*/) {
 
 std::size_t OwnPaceServer::memory() const noexcept {
   std::size_t bytes = 0;
-  for (const auto& worker : workers_) bytes += worker->gradients.bytes() + worker->values.bytes();
-  return bytes + records_.capacity() * sizeof(Record);
+  for (const auto& worker : workers_) bytes += worker->gradients.bytes();
+  return bytes + pool_.bytes() + records_.capacity() * sizeof(Record);
 }
 
 // ---- which gradients ------------------------------------------------------------------------------------------------
@@ -79,18 +73,9 @@ void OwnPaceServer::reduce(Sums wanted, Stream& stream) {
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-/// Whether all of the last answer is sent. Its news, many after a long absence, are freed then.
-bool OwnPaceServer::is_answered(Worker& worker) {
-  while (!worker.sending.empty() && worker.sending.back().ready()) worker.sending.pop_back();
-  if (!worker.sending.empty()) return false;
-  worker.send_news.reset();
-  worker.news = std::vector<Record>();
-  return true;
-}
-
 /// Lets its messages come, when it has been answered. Whether its push has come.
 bool OwnPaceServer::move_on(Worker& worker, Stream& stream) {
-  if (worker.waits || !is_answered(worker)) return false;
+  if (worker.waits || worker.answers.sending()) return false;
   if (!worker.expected) worker.receives->start(stream);
   worker.expected = true;
   return worker.receives->move_on();
@@ -184,6 +169,7 @@ void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
   end_step(record, steps());
   records_.push_back(record);
   note_fates();
+  published_.expire();
   if (settling) wait_for_all(stream);
   answer_all(settling, stream);
   if (settling) {
@@ -245,27 +231,22 @@ void OwnPaceServer::answer_all(bool settling, Stream& stream) {
     if (worker->waits && (settling || queue_.may_pull(worker->number))) answer(*worker, stream);
   if (settling)
     communicator_.wait_until(
-        [&] { return std::ranges::all_of(workers_, [](const auto& worker) { return is_answered(*worker); }); });
+        [&] { return std::ranges::none_of(workers_, [](const auto& worker) { return worker->answers.sending(); }); });
   forget_records();
 }
 
-/// From copies. Its gradients are done with.
 void OwnPaceServer::answer(Worker& worker, Stream& stream) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  worker.answer = {leads() ? steps() - worker.heard : 0, worker.taken, worker.dropped ? 1U : 0U};
-  worker.sending.push_back(worker.send_answer->start(stream.record()));
+  const auto values = reinterpret_cast<const float*>(replica_.values().data()) + share.begin;
+  const auto copy = published_.copy_of({values, share.size()}, stream.threads());
+  const auto kind = worker.dropped ? MessageKind::dropped : MessageKind::done;
+  worker.answers.send({.kind = kind, .version = worker.taken, .bytes = share.size() * sizeof(float)},
+                      std::as_bytes(std::span(copy.get(), share.size())), copy);
   if (leads()) {
-    worker.news.assign(records_.begin() + static_cast<std::ptrdiff_t>(worker.heard - forgotten_), records_.end());
-    worker.send_news =
-        communicator_.plan(SendSpec{bytes_of(std::span(worker.news)), worker.rank, "the steps since the last answer"});
-    worker.sending.push_back(worker.send_news->start(stream.record()));
-  }
-  if (worker.send_values) {
-    const float* const values = reinterpret_cast<const float*>(replica_.values().data()) + share.begin;
-    float* const copy = worker.values_to_send();
-    parallel_for(stream.threads(), share.size(),
-                 [&](Range part) { std::copy_n(values + part.begin, part.size(), copy + part.begin); });
-    worker.sending.push_back(worker.send_values->start(stream.record()));
+    const auto first = records_.begin() + static_cast<std::ptrdiff_t>(worker.heard - forgotten_);
+    const auto news = std::make_shared<const std::vector<Record>>(first, records_.end());
+    const auto bytes = std::as_bytes(std::span(*news));
+    worker.answers.send({.bytes = bytes.size()}, bytes, news);
   }
   traffic_.pulled_bytes += share_bytes(communicator_.rank());
   worker.heard = steps();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <ronda/runtime/key_value/detail/channel.hpp>
 #include <ronda/runtime/key_value/detail/push_queue.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
@@ -31,10 +32,12 @@ class OwnPaceServer final : public OwnPace {
   [[nodiscard]] std::size_t memory() const noexcept override;
   /// One worker.
   struct Worker {
-    int rank = 0;
-    int number = 0;         ///< of the workers, in the order of ranks
+    Worker(const Communicator& communicator, int its_rank, int its_number)
+        : rank(its_rank), number(its_number), answers(communicator, rank, answer_label) {}
+    int rank;
+    int number;  ///< of the workers, in the order of ranks
+    Channel answers;
     Buffer gradients = {};  ///< its, of this share, as they were sent
-    Buffer values = {};     ///< as they are sent to it; none: they have the place of its gradients
     Push push = {};
     std::unique_ptr<MessageWindow> receives = {};  ///< of pieces, then of the push
     bool expected = false;                         ///< its push may come, or has
@@ -43,18 +46,9 @@ class OwnPaceServer final : public OwnPace {
     std::uint64_t taken = 0;                       ///< the step that took its last gradient
     bool dropped = false;                          ///< its last gradient came too late
     StepFlags flags = {};                          ///< as it raised them last
-    Answer answer = {};
-    std::vector<Record> news = {};  ///< as they are sent to it
-    std::unique_ptr<Collective> send_answer = {}, send_news = {}, send_values = {};
-    std::vector<Event> sending = {};  ///< what of the answer is not known to be sent
-
-    [[nodiscard]] float* values_to_send() const noexcept {
-      return reinterpret_cast<float*>(values.bytes() > 0 ? values.data() : gradients.data());
-    }
   };
   [[nodiscard]] bool leads() const noexcept { return communicator_.rank() == roles_.rank_of_server(0); }
   void plan_worker(Worker& worker);
-  [[nodiscard]] static bool is_answered(Worker& worker);
   [[nodiscard]] static bool move_on(Worker& worker, Stream& stream);
   template <class Chosen>
   void wait_for(const Chosen& chosen, Stream& stream);
@@ -74,6 +68,8 @@ class OwnPaceServer final : public OwnPace {
   void begin_anew();
 
   ArrivingPieces arriving_;  ///< of each worker
+  GradientPool pool_;
+  PublishedValues published_{pool_};
   std::vector<std::unique_ptr<Worker>> workers_;
   PushQueue queue_;                              ///< its versions are steps; has pushes on the leader only
   std::vector<Fate> fates_;                      ///< in this step, by worker

@@ -1,7 +1,9 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/exchange/arena_shares.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace_worker.hpp>
 
+#include <span>
 #include <utility>
 
 namespace ronda {
@@ -13,21 +15,13 @@ OwnPaceWorker::OwnPaceWorker(const Communicator& communicator, const KeyValueOpt
       pushes_(communicator_, roles_.index_of(communicator_.rank()), slots, buckets_, pieces_, replica.gradients(),
               options) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
-    for (int i = 0; i < roles_.servers(); ++i) plan_server(roles_.rank_of_server(i), replica);
+    for (int i = 0; i < roles_.servers(); ++i) {
+      const int rank = roles_.rank_of_server(i);
+      servers_.push_back(std::make_unique<Server>(communicator_, rank));
+      servers_.back()->push = communicator_.plan(SendSpec{bytes_of(push_), rank, "a push"});
+    }
   });
   begin_anew();
-}
-
-void OwnPaceWorker::plan_server(int rank, const Replica& replica) {
-  auto server = std::make_unique<Server>(Server{.rank = rank});
-  const Range& share = shares_[static_cast<std::size_t>(rank)];
-  float* const values = reinterpret_cast<float*>(replica.values().data()) + share.begin;
-  server->push = communicator_.plan(SendSpec{bytes_of(push_), rank, "a push"});
-  server->answered = communicator_.plan(ReceiveSpec{bytes_of(server->answer), rank, "the answer to a push"});
-  if (share.size() > 0)
-    server->values =
-        communicator_.plan(ReceiveSpec{Tensor(std::span(values, share.size())), rank, "the new parameters"});
-  servers_.push_back(std::move(server));
 }
 
 void OwnPaceWorker::begin_anew() {
@@ -77,30 +71,42 @@ void OwnPaceWorker::ask(Stream& stream) {
   pushes_.wait();  // messages to a server come in the order in which they begin
   std::vector<Event> sent;
   for (const auto& server : servers_) sent.push_back(server->push->start(stream.record()));
-  for (const auto& server : servers_) hear(*server, stream);
+  const MessageHeader answer = hear(*servers_.front());
+  for (const auto& server : std::span(servers_).subspan(1)) static_cast<void>(hear(*server));
   for (const Event& event : sent) stream.wait(event);
   traffic_.pushed_bytes += pushes_.bytes();
-  if (pushes_gradients && !was_applied(servers_.front()->answer)) pushes_.take_back(stream);
-  next_ = servers_.front()->answer.taken + static_cast<std::uint64_t>(roles_.workers());
+  if (pushes_gradients && !was_applied(answer)) pushes_.take_back(stream);
+  next_ = answer.version + static_cast<std::uint64_t>(roles_.workers());
 }
 
 /// Whether the gradients that were pushed last changed the parameters: not where they came too late, or the step that
 /// took them was skipped for all.
-bool OwnPaceWorker::was_applied(const Answer& answer) const {
-  return answer.dropped == 0 && known_[static_cast<std::size_t>(answer.taken - steps_)].outcome.applied != 0;
+bool OwnPaceWorker::was_applied(const MessageHeader& answer) const {
+  return answer.kind == MessageKind::done &&
+         known_[static_cast<std::size_t>(answer.version - steps_)].outcome.applied != 0;
 }
 
-void OwnPaceWorker::hear(Server& server, Stream& stream) {
-  stream.wait(server.answered->start(stream.record()));
-  if (server.answer.records > 0) {
-    std::vector<Record> records(static_cast<std::size_t>(server.answer.records));
-    const auto receive =
-        communicator_.plan(ReceiveSpec{bytes_of(std::span(records)), server.rank, "the steps since the last answer"});
-    stream.wait(receive->start(stream.record()));
-    known_.assign(records.begin(), records.end());
-  }
-  if (server.values) stream.wait(server.values->start(stream.record()));
-  traffic_.pulled_bytes += share_bytes(server.rank);
+MessageHeader OwnPaceWorker::receive(Server& server, Channel::MemoryFor memory_for) {
+  const MessageHeader* header = nullptr;
+  server.answers.listen();
+  communicator_.wait_until([&] { return (header = server.answers.receive(memory_for)) != nullptr; });
+  return *header;
+}
+
+/// Returns the header of the answer.
+MessageHeader OwnPaceWorker::hear(Server& server) {
+  const Tensor values = floats_in(replica_.values(), shares_[static_cast<std::size_t>(server.rank)]);
+  const MessageHeader answer =
+      receive(server, [&](const MessageHeader&) { return std::as_writable_bytes(values.as<float>()); });
+  traffic_.pulled_bytes += answer.bytes;
+  if (&server != servers_.front().get()) return answer;
+  std::vector<Record> records;
+  receive(server, [&](const MessageHeader& news) {
+    records.resize(static_cast<std::size_t>(news.bytes / sizeof(Record)));
+    return std::as_writable_bytes(std::span(records));
+  });
+  known_.assign(records.begin(), records.end());
+  return answer;
 }
 
 void OwnPaceWorker::publish(UpdateOutcome* outcome, Stream& /*stream*/) {

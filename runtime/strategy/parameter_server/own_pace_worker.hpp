@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <ronda/runtime/key_value/detail/channel.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace.hpp>
 
 namespace ronda {
@@ -31,14 +32,16 @@ class OwnPaceWorker final : public OwnPace {
 
   /// Messages with one server.
   struct Server {
-    int rank = 0;
-    Answer answer = {};
-    std::unique_ptr<Collective> push = {}, answered = {}, values = {};
+    Server(const Communicator& communicator, int its_rank)
+        : rank(its_rank), answers(communicator, rank, answer_label) {}
+    int rank;
+    std::unique_ptr<Collective> push = {};
+    Channel answers;
   };
-  void plan_server(int rank, const Replica& replica);
   void ask(Stream& stream);
-  void hear(Server& server, Stream& stream);
-  [[nodiscard]] bool was_applied(const Answer& answer) const;
+  MessageHeader receive(Server& server, Channel::MemoryFor memory_for);
+  MessageHeader hear(Server& server);
+  [[nodiscard]] bool was_applied(const MessageHeader& answer) const;
   void begin_anew();
 
   GradientPushes pushes_;
