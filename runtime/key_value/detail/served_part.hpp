@@ -9,7 +9,6 @@
 #include <ronda/runtime/key_value/detail/answers.hpp>
 #include <ronda/runtime/key_value/detail/part_update.hpp>
 #include <ronda/runtime/key_value/detail/push_queue.hpp>
-#include <ronda/runtime/key_value/detail/pushes_ahead.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
 
 namespace ronda {

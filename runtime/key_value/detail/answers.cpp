@@ -1,4 +1,4 @@
-#include <ronda/runtime/key_value/detail/pushes_ahead.hpp>
+#include <ronda/runtime/key_value/detail/answers.hpp>
 
 #include <utility>
 
