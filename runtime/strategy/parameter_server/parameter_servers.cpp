@@ -137,7 +137,7 @@ void ParameterServers::sum_up(Sums wanted, Stream& stream) {
     return sums_->move_on(stream) && (passed || by_pieces_);
   });
   if (by_pieces_) return;
-  if (rows_) rows_->push(stream);
+  if (rows_) rows_->push();
   if (arrivals_) {
     updated_ = {part_of_arena(replica_.dense_arena(), share())};
     updated_.front().more_gradients = arrivals_->take_all(stream);
@@ -153,7 +153,7 @@ void ParameterServers::tell_sums(Stream& stream) {
     updated_.front().more_gradients = {};
   }
   stream.wait(all_sums_->start(stream.record()));
-  if (rows_) rows_->tell_sums(stream);
+  if (rows_) rows_->tell_sums();
   traffic_.pulled_bytes += pulled_bytes_;
 }
 
@@ -197,7 +197,7 @@ void ParameterServers::publish(UpdateOutcome* outcome, Stream& stream) {
     const bool pulled = pulls_->move_on(), pushed = !pushes_ || pushes_->move_on();
     return told.ready() && pulled && pushed;
   });
-  if (rows_) rows_->pull(stream);
+  if (rows_) rows_->pull();
   if (pushes_ && outcome->applied == 0) pushes_->take_back(stream);
   spoiled_.set(outcome);
   traffic_.pulled_bytes += pulled_bytes_;
