@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/core/names.hpp>
-#include <ronda/runtime/strategy/step/strategy_choice.hpp>
+#include <ronda/runtime/strategy/step/exchange_plan.hpp>
 #include <ronda/runtime/strategy/strategy_options.hpp>
 
 #include <cstddef>

@@ -12,12 +12,11 @@
 #include <ronda/runtime/trainer/hooks/audit.hpp>
 #include <ronda/runtime/trainer/hooks/best_epoch.hpp>
 #include <ronda/runtime/trainer/hooks/callbacks.hpp>
-#include <ronda/runtime/trainer/hooks/early_stopping.hpp>
+#include <ronda/runtime/trainer/hooks/plateau.hpp>
 #include <ronda/runtime/trainer/hooks/injected_faults.hpp>
 #include <ronda/runtime/trainer/hooks/leave_unsaved.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
 #include <ronda/runtime/trainer/hooks/pruning.hpp>
-#include <ronda/runtime/trainer/hooks/rate_reduction.hpp>
 #include <ronda/runtime/trainer/hooks/reporting.hpp>
 #include <ronda/runtime/trainer/hooks/results.hpp>
 #include <ronda/runtime/trainer/hooks/saving.hpp>

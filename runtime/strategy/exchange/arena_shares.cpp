@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/arena_shares.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 
 #include <algorithm>
 #include <string>

@@ -10,8 +10,7 @@
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/optim/updater.hpp>
-#include <ronda/runtime/strategy/exchange/node_meeting.hpp>
-#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 
 namespace ronda {

@@ -7,7 +7,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/exchange/node_meeting.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 
 namespace ronda {
 

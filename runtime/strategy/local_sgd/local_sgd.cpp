@@ -1,11 +1,41 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_sgd.hpp>
+#include <ronda/runtime/strategy/local_sgd/local_steps.hpp>
+#include <ronda/runtime/strategy/replica/arena_memory.hpp>
+#include <ronda/runtime/strategy/step/exchange_plan.hpp>
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace ronda {
+namespace {
+
+class LocalSgdPlan final : public ExchangePlan {
+ public:
+  explicit LocalSgdPlan(const LocalSgd& options) : options_(options) {}
+
+  std::unique_ptr<GradientExchange> make(Communicator& communicator, Replica& replica, const ExchangeSettings& settings,
+                                         EventSink& /*sink*/) const override {
+    const ReplicaPlan& plan = replica.plan();
+    agree(communicator, [&] {
+      check(options_);
+      require_local_steps(replica);
+    });
+    Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, communicator, Memory::node_shared),
+           values;
+    agree(communicator,
+          [&] { values = allocate_arena(ArenaPlace::values, plan.arena_bytes, *replica.device().context); });
+    replica.take_arenas(std::move(values), std::move(gradients), {});
+    return std::make_unique<LocalSteps>(communicator, plan.slots, replica, options_, settings.fusion);
+  }
+
+ private:
+  LocalSgd options_;
+};
+
+}  // namespace
 
 OuterOptimizer parse_outer_optimizer(std::string_view name) {
   for (const OuterOptimizer each : {OuterOptimizer::average, OuterOptimizer::nesterov})
@@ -54,5 +84,7 @@ void check(const LocalSgd& o, const Demands& demands) {
     throw InputError(setting("prune") + " sets weights to zero, and the momentum of " +
                      setting("outer_optimizer", "nesterov") + " would move them again; take average");
 }
+
+std::unique_ptr<ExchangePlan> exchange_plan(const LocalSgd& options) { return std::make_unique<LocalSgdPlan>(options); }
 
 }  // namespace ronda

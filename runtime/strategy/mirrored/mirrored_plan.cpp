@@ -1,8 +1,10 @@
-#include <ronda/core/text.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/strategy/replica/cost_table.hpp>
+#include <ronda/core/text.hpp>
+#include <ronda/runtime/strategy/exchange/dense_exchange.hpp>
+#include <ronda/runtime/strategy/mirrored/mirrored.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored_plan.hpp>
+#include <ronda/runtime/strategy/replica/cost_table.hpp>
 #include <ronda/runtime/strategy/step/replica_updater.hpp>
 
 #include <string>
@@ -12,6 +14,14 @@ namespace {
 
 /// Of what `ranks` have together.
 std::size_t share_of_bytes(std::size_t bytes, std::size_t ranks) { return (bytes + ranks - 1) / ranks; }
+
+class MirroredPlan final : public ExchangePlan {
+ public:
+  std::unique_ptr<GradientExchange> make(Communicator& communicator, Replica& replica, const ExchangeSettings& settings,
+                                         EventSink& sink) const override {
+    return make_dense_exchange(communicator, replica, settings, sink);
+  }
+};
 
 }  // namespace
 
@@ -65,5 +75,7 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const E
   const FlushDenormals flushing(replica.stream().threads());
   for (const auto& line : cost_table(replica.measure(options.shape.fields))) sink.on_detail(line);
 }
+
+std::unique_ptr<ExchangePlan> exchange_plan(const Mirrored& /*options*/) { return std::make_unique<MirroredPlan>(); }
 
 }  // namespace ronda

@@ -7,7 +7,7 @@
 #include <ronda/runtime/key_value/detail/channel.hpp>
 #include <ronda/runtime/key_value/detail/push_queue.hpp>
 #include <ronda/runtime/strategy/parameter_server/own_pace.hpp>
-#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 
 namespace ronda {
 

@@ -11,7 +11,7 @@
 #include <ronda/runtime/strategy/parameter_server/gradient_pushes.hpp>
 #include <ronda/runtime/strategy/parameter_server/served_control.hpp>
 #include <ronda/runtime/strategy/parameter_server/served_rows.hpp>
-#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 #include <ronda/runtime/strategy/step/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 

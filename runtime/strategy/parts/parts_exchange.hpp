@@ -8,8 +8,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/optim/updater.hpp>
-#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
-#include <ronda/runtime/strategy/exchange/sum_in_order.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 #include <ronda/runtime/strategy/step/gradient_exchange.hpp>
 
 namespace ronda {

@@ -1,13 +1,15 @@
-#include <ronda/core/text.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
+#include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/parts/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/step/stage_costs.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
+#include <ronda/runtime/strategy/step/part_costs.hpp>
 
+#include <array>
 #include <cstdio>
+#include <span>
 
 namespace ronda {
 
@@ -66,6 +68,31 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
   sink.on_message(Severity::warning, "ranks of the pipeline will wait for " + share + " of each step: give " +
                                          setting("accumulate") +
                                          " several times as many micro-batches as there are stages");
+}
+
+std::vector<StageCosts> gather_costs(Communicator& all, const StageCosts& mine, const StagedModel& model,
+                                     std::size_t micro_batches) {
+  const auto ranks = static_cast<std::size_t>(all.size());
+  std::array numbers{mine.computing_seconds, mine.waiting_seconds, static_cast<double>(mine.memory)};
+  std::vector<double> gathered(numbers.size() * ranks);
+  all.allgather(Tensor(std::span(numbers)), Tensor(std::span(gathered)));
+  std::vector<StageCosts> stages(model.stages());
+  const double pipelines = static_cast<double>(ranks) / static_cast<double>(stages.size());
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    StageCosts& stage = stages[rank % stages.size()];
+    const double* of_rank = &gathered[numbers.size() * rank];
+    stage.computing_seconds += of_rank[0] / pipelines;
+    stage.waiting_seconds += of_rank[1] / pipelines;
+    stage.memory = static_cast<std::uint64_t>(of_rank[2]);
+  }
+  const std::vector<std::string> begins = model.begins();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    stages[i].begins = begins[i];
+    for (const ParameterRequest& request : model.plan(i).requests)
+      stages[i].parameters += static_cast<std::uint64_t>(request.desc.count());
+    stages[i].predicted_bubble = predicted_bubble(stages.size(), micro_batches);
+  }
+  return stages;
 }
 
 }  // namespace ronda

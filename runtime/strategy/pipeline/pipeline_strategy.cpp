@@ -5,11 +5,10 @@
 #include <ronda/runtime/strategy/parts/parts_state.hpp>
 #include <ronda/runtime/strategy/parts/whole_model.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
-#include <ronda/runtime/strategy/pipeline/gathered_costs.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_strategy.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 #include <ronda/runtime/strategy/step/step_runner.hpp>
 
 #include <utility>

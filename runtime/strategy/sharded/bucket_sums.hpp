@@ -10,7 +10,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/runtime/strategy/sharded/gradient_ring.hpp>
-#include <ronda/runtime/strategy/exchange/node_meeting.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 
 namespace ronda {
 

@@ -14,7 +14,7 @@
 #include <ronda/runtime/strategy/sharded/bucket_sums.hpp>
 #include <ronda/runtime/strategy/sharded/gradient_ring.hpp>
 #include <ronda/runtime/strategy/exchange/new_values.hpp>
-#include <ronda/runtime/strategy/exchange/sum_in_order.hpp>
+#include <ronda/runtime/strategy/exchange/step_agreements.hpp>
 #include <ronda/runtime/strategy/step/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica/replica.hpp>
 

@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/layers/split_choice.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>
 
 #include <algorithm>

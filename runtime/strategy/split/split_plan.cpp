@@ -7,7 +7,7 @@
 #include <ronda/runtime/strategy/parts/parts_exchange.hpp>
 #include <ronda/runtime/strategy/parts/parts_state.hpp>
 #include <ronda/runtime/strategy/parts/whole_model.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 #include <ronda/runtime/strategy/step/replica_updater.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_model.hpp>

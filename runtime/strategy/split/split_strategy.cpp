@@ -3,7 +3,7 @@
 #include <ronda/runtime/strategy/split/split_model.hpp>
 #include <ronda/runtime/strategy/split/split_strategy.hpp>
 #include <ronda/runtime/strategy/parts/whole_model.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 #include <ronda/runtime/strategy/step/step_runner.hpp>
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/compression.hpp>
 #include <ronda/core/message.hpp>
+#include <ronda/optim/optimizer.hpp>
 
 namespace ronda {
 
@@ -30,5 +31,17 @@ void refuse_audits(const Demands& demands, std::string_view strategy, std::strin
 void refuse_unequal_shares(const Demands& demands, const Message& where, std::string_view why);
 /// Throws InputError for GPUs and half types.
 void refuse_all_but_float32_on_processors(const Demands& demands, std::string_view strategy);
+
+// Refusals that several strategies share. Each throws InputError, with the remedy.
+
+/// For a strategy that sums whole gradients.
+/// @param parameter  its gradient is sparse
+[[noreturn]] void refuse_sparse_gradient(const std::string& parameter, std::string_view strategy);
+/// For a strategy whose ranks have parts of parameters.
+/// @param why  a clause: `a rank has parts of them`
+[[noreturn]] void refuse_update_of_whole(const Optimizer& optimizer, std::string_view strategy, std::string_view why);
+/// For ranks that take the same micro-batches.
+/// @param who  `all stages of a pipeline`
+[[noreturn]] void refuse_other_micro_batches(const std::string& who);
 
 }  // namespace ronda

@@ -1,8 +1,10 @@
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
 #include <ronda/runtime/strategy/step/exchange_plan.hpp>
 #include <ronda/runtime/strategy/step/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>
 
+#include <string>
 #include <utility>
 
 namespace ronda {
@@ -29,6 +31,18 @@ void take_own_arenas(Replica& replica) {
 
 std::string text_of_elements(const Range& range, std::size_t all) {
   return "elements " + std::to_string(range.begin) + " to " + std::to_string(range.end) + " of " + std::to_string(all);
+}
+
+std::unique_ptr<ExchangePlan> StrategyChoice::plan() const {
+  if (plan_ == nullptr)
+    throw InputError(setting("strategy", name_) +
+                     " was given to a MirroredStrategy, whose ranks have the whole model; make it by make_strategy");
+  return plan_(options_);
+}
+
+void StrategyChoice::refuse(std::string_view wanted) const {
+  throw InputError(setting("strategy", name_) + " was given to a strategy of another kind, " + std::string(wanted) +
+                   "; make it by make_strategy");
 }
 
 }  // namespace ronda

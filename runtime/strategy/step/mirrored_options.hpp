@@ -16,7 +16,7 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/strategy/replica/platform.hpp>
 #include <ronda/runtime/strategy/replica/rank_picker.hpp>
-#include <ronda/runtime/strategy/step/strategy_choice.hpp>
+#include <ronda/runtime/strategy/step/exchange_plan.hpp>
 
 namespace ronda {
 

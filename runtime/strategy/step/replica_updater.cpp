@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
 #include <ronda/runtime/strategy/step/replica_updater.hpp>
-#include <ronda/runtime/strategy/step/refusals.hpp>
+#include <ronda/runtime/strategy/step/demands.hpp>
 
 #include <string>
 

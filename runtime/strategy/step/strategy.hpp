@@ -16,8 +16,7 @@
 #include <ronda/runtime/strategy/step/evaluation.hpp>
 #include <ronda/runtime/strategy/step/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/step/mirrored_options.hpp>
-#include <ronda/runtime/strategy/step/split_costs.hpp>
-#include <ronda/runtime/strategy/step/stage_costs.hpp>
+#include <ronda/runtime/strategy/step/part_costs.hpp>
 #include <ronda/runtime/strategy/step/step_result.hpp>
 #include <ronda/runtime/strategy/step/strategy_plan.hpp>
 #include <ronda/runtime/strategy/step/training_state.hpp>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <ronda/core/function_ref.hpp>
-#include <ronda/runtime/strategy/step/stage_costs.hpp>
+#include <ronda/runtime/strategy/step/part_costs.hpp>
 #include <ronda/core/message.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 

@@ -1,5 +1,5 @@
 #include <ronda/core/text.hpp>
-#include <ronda/runtime/strategy/step/stage_costs.hpp>
+#include <ronda/runtime/strategy/step/part_costs.hpp>
 
 #include <algorithm>
 
