@@ -1,3 +1,4 @@
+#include <ronda/core/text.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline.hpp>
 #include <ronda/runtime/strategy/parts/rank_groups.hpp>
