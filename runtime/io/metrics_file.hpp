@@ -1,18 +1,14 @@
 #pragma once
-#include <array>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include <ronda/core/event_sink.hpp>
 
 namespace ronda {
 
-class Descriptor;
+class LineFile;
 
 /// `--metrics`: one line per step with a JSON object, written during training: `step` (from 1), `epoch`, `loss`,
 /// `train_accuracy` (or the loss's metric: `train_mae`), `learning_rate`, `samples`, `seconds` of the step. The line of
@@ -21,11 +17,8 @@ class Descriptor;
 /// `validation_…`. Numbers are read back bitwise equal; NaN and infinities are null.
 ///
 /// A new training replaces the file. A resumed training continues after the lines up to its checkpoint, so that every
-/// step has one line. Lines are collected in a buffer of fixed size, which is written to the file at least each second,
-/// each epoch, and before each checkpoint; the newest line is written at the next step or the end of the epoch. Other
-/// users' links and files are not written to; see AtomicFile.
-///
-/// The file is locked during the lifetime of this object, if its file system has locks.
+/// step has one line. All lines so far are in the file each second, each epoch, and before each checkpoint, except the
+/// newest one, which is written at the next step or the end of the epoch. See LineFile.
 class MetricsFile final : public EventSink {
  public:
   /// @param warned  receives a warning if lines before a resumed step are missing; null: no warning
@@ -44,30 +37,18 @@ class MetricsFile final : public EventSink {
   void flush();
 
  private:
-  static constexpr std::size_t longest_step = 1024;  ///< bytes of a step's line; an epoch's may be longer
   /// Keys of the metric in a line.
   struct Keys {
     std::string train, epoch, test, validation;  ///< empty: no metric
   };
 
   [[nodiscard]] static Keys keys_for(const std::string& metric);
-  void push_last();
-  void write_buffer();
-  void write(std::string_view text);
-  void cut(std::uintmax_t bytes);
-  void replace_last(std::string_view before, std::string_view after);
 
-  std::filesystem::path path_;
+  std::unique_ptr<LineFile> file_;
   EventSink* warned_;
-  std::unique_ptr<Descriptor> file_;
-  std::array<char, 64 * longest_step> buffer_;
-  std::size_t used_ = 0;
-  std::string last_;              ///< line of the newest step; empty after the end of its epoch
-  bool last_is_written_ = false;  ///< `last_` is already in the file
-  bool started_ = false, regular_ = false;
+  bool started_ = false;
   std::string metric_;
   Keys keys_;
-  std::chrono::steady_clock::time_point flushed_;
 };
 
 }  // namespace ronda
