@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/runtime/strategy/exchange/local_replicas.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_sgd.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_steps.hpp>
 #include <ronda/runtime/strategy/replica/arena_memory.hpp>
@@ -21,7 +22,7 @@ class LocalSgdPlan final : public ExchangePlan {
     const ReplicaPlan& plan = replica.plan();
     agree(communicator, [&] {
       check(options_);
-      require_local_steps(replica);
+      require_local_steps(replica, LocalSgd::name);
     });
     Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, communicator, Memory::node_shared),
            values;

@@ -1,6 +1,6 @@
-#include <ronda/core/error.hpp>
 #include <ronda/core/floats.hpp>
 #include <ronda/core/text.hpp>
+#include <ronda/runtime/strategy/exchange/local_replicas.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_steps.hpp>
 
 #include <limits>
@@ -23,31 +23,7 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 /// After such a step replicas are read, or there is no later one: nothing may be left to be told.
 bool asks_for_all(const StepFlags& flags) noexcept { return flags.stop + flags.leave + flags.save > 0; }
 
-[[noreturn]] void refuse_local_steps(const std::string& why, const Message& remedy) {
-  throw InputError(why + ", which " + setting("strategy", "local_sgd") + " has not; take " +
-                   setting("strategy", "mirrored") + remedy);
-}
-
 }  // namespace
-
-void require_local_steps(const Replica& replica) {
-  const ReplicaPlan& plan = replica.plan();
-  if (replica.device().context->device().kind != DeviceKind::cpu)
-    refuse_local_steps("a GPU needs an exchange that goes on without the host", ", or " + setting("device", "cpu"));
-  if (!plan.tables().empty())
-    refuse_local_steps(
-        "the sparse gradient of " + plan.tables().front().name + " needs an exchange of rows in each step",
-        ", or an embedding with " + setting("sparse", "false"));
-  if (plan.mixed())
-    refuse_local_steps(
-        "layers of " + std::string(name_of(plan.dtype)) + " need their parameters rounded after each exchange",
-        ", or " + setting("precision", "float32"));
-  if (!replica.keeps_all_states())
-    throw InputError("a rank that makes steps of its own needs all states: give " + setting("local_sgd") + " or " +
-                     setting("divide_states") + ", not both");
-  if (!replica.program().rank_sums().empty())
-    refuse_local_steps("a SyncBatchNorm needs sums over the ranks in each step", ", or a BatchNorm");
-}
 
 LocalSteps::LocalSteps(Communicator communicator, const std::vector<GradientSlot>& slots, const Replica& replica,
                        const LocalSgd& local, const FusionOptions& options)
@@ -189,17 +165,8 @@ void LocalSteps::settle(Stream& stream) {
     synchronise(stream);
     sums() = kept;
   }
-  if (replica_.average().bytes() > 0 && std::exchange(differs_.average, false)) take_mean_of_average();
-}
-
-/// Of its differences to the values, which ranks have alike here: where there is none, as for a frozen parameter, none
-/// comes of it.
-void LocalSteps::take_mean_of_average() {
-  const std::span average(reinterpret_cast<float*>(replica_.average().data()), arena_.count);
-  const float* const equal = values();
-  for (std::size_t i = 0; i < average.size(); ++i) average[i] -= equal[i];
-  communicator_.allreduce(Tensor(average), ReduceOp::mean);
-  for (std::size_t i = 0; i < average.size(); ++i) average[i] += equal[i];
+  if (replica_.average().bytes() > 0 && std::exchange(differs_.average, false))
+    take_mean_of_average(communicator_, replica_);
 }
 
 void LocalSteps::set_updates(std::uint64_t updates) {
@@ -232,21 +199,7 @@ void LocalSteps::visit(StateVisitor& visitor) {
   if (mirrored_) mirrored_->visit(visitor);
 }
 
-std::string LocalSteps::explain_nonfinite() {
-  std::string mine;
-  if (ledger_.sent.bad_steps > 0)
-    mine = std::to_string(ledger_.sent.bad_steps) + " of its steps, the first of them step " +
-           std::to_string(ledger_.sent.first_bad) + ", " +
-           (ledger_.sent.spoiled ? "left parameters that are not finite"
-                                 : "had a loss or a gradient that is not finite, and changed nothing");
-  const auto all = communicator_.gather_texts(mine);
-  std::string text;
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    if (!all[rank].empty())
-      text += (text.empty() ? "since the last synchronisation, on rank " : "; on rank ") + std::to_string(rank) +
-              " on " + communicator_.topology().hosts[rank] + ", " + all[rank];
-  return text;
-}
+std::string LocalSteps::explain_nonfinite() { return explain_own_steps(communicator_, ledger_.sent); }
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 

@@ -17,9 +17,6 @@
 
 namespace ronda {
 
-/// Throws InputError, with the reason and the remedy, if a replica cannot make steps of its own.
-void require_local_steps(const Replica& replica);
-
 /// No gradient is sent: each rank makes steps of its own, with the mean gradient of its own samples, and once in
 /// `synchronise_every` steps all ranks take the same parameters again. With a, the parameters of the last
 /// synchronisation, and x_r, those of rank r now:
@@ -79,7 +76,6 @@ class LocalSteps final : public GradientExchange, public Pace, public KeptByExch
   void tell_nothing(UpdateOutcome& outcome, Stream& stream);
   void mark_all(Stream& stream);
   void synchronise(Stream& stream);
-  void take_mean_of_average();
   void poll();
   [[nodiscard]] float* values() const noexcept { return arena_.values; }
   [[nodiscard]] float* changes() const noexcept { return reinterpret_cast<float*>(changes_memory_.data()); }
