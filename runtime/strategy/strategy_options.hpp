@@ -32,6 +32,14 @@ struct StrategyOptions : AnyStrategy {
   [[nodiscard]] std::string_view name() const noexcept {
     return std::visit([](const auto& strategy) { return strategy.name; }, *this);
   }
+  /// True if results depend on the steps after which checkpoints are saved.
+  [[nodiscard]] bool saves_change_steps() const noexcept {
+    const auto of = []<class Strategy>(const Strategy&) {
+      if constexpr (requires { Strategy::saves_change_steps; }) return Strategy::saves_change_steps;
+      return false;
+    };
+    return std::visit(of, *this);
+  }
   /// The options of this strategy; null if another one is selected.
   template <class Strategy>
   [[nodiscard]] const Strategy* as() const noexcept {

@@ -28,6 +28,7 @@ enum class OuterOptimizer : std::uint8_t {
 /// LocalSteps.
 struct LocalSgd {
   static constexpr std::string_view name = "local_sgd";
+  static constexpr bool saves_change_steps = true;  ///< a save synchronises
 
   std::uint64_t synchronise_every = 50;  ///< steps, at least 1
   OuterOptimizer outer_optimizer = OuterOptimizer::average;

@@ -47,14 +47,13 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
       communicator_(communicator),
       sink_(sink),
       leave_(options.time_limit, options.leave, communicator_.clock()),
-      checkpointer_(
-          communicator,
-          {.directory = options.checkpoint_dir,
-           .every = options.checkpoint_every,
-           .keep = options.keep,
-           // A save in local SGD takes a mean over the ranks, and a rollback returns to a save.
-           .on_time = options.strategy.as<LocalSgd>() != nullptr || options.on_nonfinite == OnNonfinite::rollback},
-          Faults(options.faults, communicator.rank()), sink) {
+      checkpointer_(communicator,
+                    {.directory = options.checkpoint_dir,
+                     .every = options.checkpoint_every,
+                     .keep = options.keep,
+                     // A rollback returns to a save.
+                     .on_time = options.strategy.saves_change_steps() || options.on_nonfinite == OnNonfinite::rollback},
+                    Faults(options.faults, communicator.rank()), sink) {
   if (!leave_.note().empty()) sink_.on_note(leave_.note());
 }
 
