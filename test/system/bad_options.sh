@@ -45,7 +45,7 @@ refused '--save .*few.toml would overwrite an input' mnist_softmax --config "$wo
 refused '--predictions .*model would overwrite an input' mnist_softmax --init "$work/model" --predictions "$work/model"
 refused '(--summary-json and --plan|--plan and --summary-json) are one file' mnist_softmax --plan "$work/p" --summary-json "$work/p"
 refused '--memory-limit' mnist_softmax --memory-limit 1K
-refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd, parameter_server, pipeline or split" mnist_softmax --strategy shared
+refused "'shared' is not a strategy: --strategy is mirrored, sharded, .*pipeline or split" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
 refused '--one-copy has no meaning for --strategy mirrored: it is for sharded' mnist_softmax --one-copy
 refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' mnist_softmax --strategy local_sgd --outer-rate 0.5

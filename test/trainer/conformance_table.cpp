@@ -8,7 +8,7 @@ using enum Holds;
 /// Half of all operations, by hand: by default a model this small is not split.
 Split halves() { return {.layers = {"conv1=columns", "conv2=columns", "dense1=rows"}}; }
 
-constexpr StrategyColumn columns[strategy_columns] = {
+constexpr StrategyColumn columns[] = {
     {"mirrored", [](TrainingOptions&) {}},
     {"sharded", [](TrainingOptions& o) { o.strategy = "sharded"; }},
     {"sharded --one-copy", [](TrainingOptions& o) { o.strategy = Sharded{.one_copy = true}; }},

@@ -1,6 +1,4 @@
 #pragma once
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -34,14 +32,12 @@ enum class TrialKind : std::uint8_t {
   device,   ///< trains on a stand-in for a GPU
 };
 
-constexpr std::size_t strategy_columns = 9;
-
 /// A row of the table.
 struct Feature {
   std::string_view name;  ///< as the page has it
   TrialKind trial;
   void (*change)(TrainingOptions& options);
-  std::array<Holds, strategy_columns> cells;
+  std::vector<Holds> cells;                    ///< one per column
   std::vector<std::string_view> refusal = {};  ///< what an error says where the feature is refused
 };
 
