@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/metrics_file.hpp>
+#include <ronda/runtime/io/metrics_table.hpp>
 #include <ronda/runtime/io/tensorboard_file.hpp>
 #include <ronda/runtime/trainer/file_sinks.hpp>
 
@@ -48,6 +49,7 @@ std::vector<std::unique_ptr<EventSink>> open_file_sinks(const TrainingOptions& o
     sinks.push_back(std::make_unique<OptionalFile>(std::move(file), warned));
   };
   if (!options.metrics.empty()) add(std::make_unique<MetricsFile>(options.metrics, &warned));
+  if (!options.metrics_csv.empty()) add(std::make_unique<MetricsTable>(options.metrics_csv, &warned));
   if (!options.tensorboard.empty()) add(std::make_unique<TensorBoardFile>(options.tensorboard));
   return sinks;
 }

@@ -364,6 +364,8 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
   see(Option{.name = "summary-json", .group = files, .help = "File for the results (JSON)", .common = true},
       o.summary_json);
   see(Option{.name = "metrics", .group = files, .help = "File for a JSON line per step", .common = true}, o.metrics);
+  see(Option{.name = "metrics-csv", .group = files, .help = "File for a table with a row per step (CSV)"},
+      o.metrics_csv);
   see(Option{.name = "tensorboard", .group = files, .help = "Folder for scalars that TensorBoard reads"},
       o.tensorboard);
 }

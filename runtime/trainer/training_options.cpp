@@ -220,6 +220,7 @@ std::vector<Output> outputs_of(const TrainingOptions& options) {
   return {{.name = setting("save"), .path = options.save, .may_replace = options.init},
           {setting("summary_json"), options.summary_json},
           {setting("metrics"), options.metrics},
+          {setting("metrics_csv"), options.metrics_csv},
           {setting("predictions"), options.predictions},
           {setting("plan"), options.plan},
           {setting("tensorboard"), options.tensorboard, true},

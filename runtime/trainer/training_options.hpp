@@ -124,8 +124,8 @@ struct TrainingOptions {
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default
   std::size_t memory_limit = 0;                 ///< bytes per rank; 0: no limit
 
-  std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {}, tensorboard = {},
-                        predictions = {};  ///< empty: none
+  std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {}, metrics_csv = {},
+                        tensorboard = {}, predictions = {};  ///< empty: none
   /// Metadata that `save` and checkpoints store with the parameters, under keys that the program chooses.
   std::map<std::string, std::string> metadata = {};
   DataUnits prediction_units =
