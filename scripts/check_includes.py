@@ -60,6 +60,7 @@ STRATEGY_FOLDERS = {
     "exchange": ["replica", "step"],
     "sharded": EXCHANGES,
     "local_sgd": EXCHANGES,
+    "easgd": EXCHANGES,
     "parameter_server": EXCHANGES,
     "mirrored": [*EXCHANGES, "sharded"],
     "parts": EXCHANGES,

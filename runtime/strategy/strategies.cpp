@@ -15,10 +15,11 @@ std::unique_ptr<Strategy> make(StrategyRequest r) {
                                 r.options, r.sink);
 }
 
-constexpr StrategyRow rows[] = {
+constexpr StrategyRow all_strategies[] = {
     {Mirrored::name, "each rank keeps all; gradients are averaged", make<MirroredStrategy>},
     {Sharded::name, "each rank updates a share of the parameters", make<MirroredStrategy>},
     {LocalSgd::name, "ranks step alone and average their parameters now and then", make<MirroredStrategy>},
+    {Easgd::name, "ranks step alone, pulled towards a common center", make<MirroredStrategy>},
     {ParameterServer::name, "servers update, workers compute", make<MirroredStrategy>},
     {Pipeline::name, "each rank computes a stage of the model", make<PipelineStrategy>},
     {Split::name, "ranks share each large operation", make<SplitStrategy>},
@@ -26,11 +27,12 @@ constexpr StrategyRow rows[] = {
 
 }  // namespace
 
-std::span<const StrategyRow> strategy_rows() noexcept { return rows; }
+std::span<const StrategyRow> strategy_rows() noexcept { return all_strategies; }
 
 std::unique_ptr<Strategy> make_strategy(StrategyRequest request) {
-  const auto* row = std::ranges::find(rows, request.options.strategy.name(), &StrategyRow::name);
-  return (row != std::end(rows) ? row : rows)->make(std::move(request));  // others exchange what replicas computed
+  const auto* row = std::ranges::find(all_strategies, request.options.strategy.name(), &StrategyRow::name);
+  return (row != std::end(all_strategies) ? row : all_strategies)
+      ->make(std::move(request));  // others exchange what replicas computed
 }
 
 Shard shard_of(const Communicator& communicator, const StrategyOptions& strategy, bool of_step) {

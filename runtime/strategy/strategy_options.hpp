@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include <ronda/runtime/strategy/easgd/easgd.hpp>
 #include <ronda/runtime/strategy/local_sgd/local_sgd.hpp>
 #include <ronda/runtime/strategy/mirrored/mirrored.hpp>
 #include <ronda/runtime/strategy/parameter_server/parameter_server.hpp>
@@ -19,7 +20,7 @@ namespace ronda {
 
 class StrategyChoice;
 
-using AnyStrategy = std::variant<Mirrored, Sharded, LocalSgd, ParameterServer, Pipeline, Split>;
+using AnyStrategy = std::variant<Mirrored, Sharded, LocalSgd, Easgd, ParameterServer, Pipeline, Split>;
 
 /// A strategy with its options: `.strategy = Sharded{.one_copy = true}`, or by name, with its defaults:
 /// `.strategy = "sharded"`.
@@ -105,6 +106,7 @@ void visit(EveryStrategy& every, std::string_view chosen, Visitor&& see) {
   };
   visit_sharded(every.of<Sharded>(), settle_for(Sharded::name, "Sharded"), see);
   visit_local_sgd(every.of<LocalSgd>(), settle_for(LocalSgd::name, "LocalSgd"), see);
+  visit_easgd(every.of<Easgd>(), settle_for(Easgd::name, "Easgd"), see);
   visit_parameter_server(every.of<ParameterServer>(), settle_for(ParameterServer::name, "ParameterServer"), see);
   visit_pipeline(every.of<Pipeline>(), settle_for(Pipeline::name, "Pipeline"), see);
   visit_split(every.of<Split>(), settle_for(Split::name, "Split"), see);
