@@ -15,6 +15,7 @@
 #include <ronda/data/hdf5.hpp>
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/labelled_text.hpp>
+#include <ronda/data/libsvm.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mixup.hpp>
