@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <ronda/core/error.hpp>
+#include <ronda/optim/adabelief.hpp>
 #include <ronda/optim/adadelta.hpp>
 #include <ronda/optim/adagrad.hpp>
 #include <ronda/optim/adam.hpp>
@@ -21,7 +22,7 @@ namespace ronda {
 
 /// The rules of make_optimizer and of the GPU updater. To add a rule, write its file and add its name here.
 using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars, PlainRmsProp, MomentumRmsProp, CenteredRmsProp,
-                                CenteredMomentumRmsProp, Adagrad, Adadelta, Lion, Lamb, NAdam>;
+                                CenteredMomentumRmsProp, Adagrad, Adadelta, Lion, Lamb, NAdam, AdaBelief>;
 
 /// Calls body(std::type_identity<Rule>()) for each of them.
 template <class Body>

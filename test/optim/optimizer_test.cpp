@@ -100,6 +100,11 @@ struct Reference {
       v = *o.beta2 * v + (1 - *o.beta2) * g * g;
       const double along = (1 - mu(t)) / (1 - product) * g + mu(t + 1) / (1 - product * mu(t + 1)) * m;
       p -= rate * along / (std::sqrt(v / (1 - std::pow(*o.beta2, t))) + *o.epsilon);
+    } else if (o.name == "adabelief") {
+      m = *o.beta1 * m + (1 - *o.beta1) * g;
+      v = *o.beta2 * v + (1 - *o.beta2) * (g - m) * (g - m) + *o.epsilon;
+      const double m_hat = m / (1 - std::pow(*o.beta1, t)), v_hat = v / (1 - std::pow(*o.beta2, t));
+      p -= rate * m_hat / (std::sqrt(v_hat) + *o.epsilon);
     } else {
       m = *o.beta1 * m + (1 - *o.beta1) * g;
       v = *o.beta2 * v + (1 - *o.beta2) * g * g;
