@@ -1,9 +1,11 @@
 #pragma once
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include <ronda/core/host_device.hpp>
 #include <ronda/layers/arithmetic.hpp>
@@ -13,7 +15,12 @@
 /// Each struct has a name, the function `value(x)`, and its derivative times the output's gradient, `gradient(kept,
 /// dy)`, where `kept` is the input if `backward_reads_input`, otherwise the output. NaN gives NaN in both. A function
 /// with f(0) ≠ 0 would make the padding of a layout nonzero, so it is applied only to plain layouts (see `keeps_zero`).
-namespace ronda::elementwise {
+namespace ronda {
+
+/// The functions, in the order of elementwise::Functions.
+enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
+
+namespace elementwise {
 
 struct Relu {
   static constexpr std::string_view name = "relu";
@@ -66,12 +73,11 @@ struct Tanh {
   [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float y, float dy) { return dy * (1 - y * y); }
 };
 
-/// In the order of ElementwiseFunction.
 using Functions = std::tuple<Relu, Gelu, Silu, Tanh, Sigmoid>;
 
 /// Calls `body(std::type_identity<Row>())` with the struct `Row` of `function`.
-template <class Function, class Body>
-decltype(auto) with_row(Function function, Body&& body) {
+template <class Body>
+decltype(auto) with_row(ElementwiseFunction function, Body&& body) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     using Result = decltype(body(std::type_identity<std::tuple_element_t<0, Functions>>()));
     Result (*const calls[])(Body&) = {
@@ -82,9 +88,9 @@ decltype(auto) with_row(Function function, Body&& body) {
 }
 
 /// Whether f(0) = 0, so that zero padding stays zero.
-template <class Function>
-[[nodiscard]] bool keeps_zero(Function function) {
+[[nodiscard]] inline bool keeps_zero(ElementwiseFunction function) {
   return with_row(function, []<class Row>(std::type_identity<Row>) { return Row::value(0) == 0; });
 }
 
-}  // namespace ronda::elementwise
+}  // namespace elementwise
+}  // namespace ronda

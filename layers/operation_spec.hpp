@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ronda/core/tensor.hpp>
+#include <ronda/layers/elementwise.hpp>
 
 namespace ronda {
 
@@ -31,8 +32,6 @@ class CustomOperation;
 
 /// The activation that an operation applies to its output.
 enum class Activation : std::uint8_t { none, relu };
-/// The functions of elementwise.hpp.
-enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
 enum class PoolKind : std::uint8_t { maximum, average };
 /// The tensor of a split operation that the ranks of its group sum, as each computes a part: see graph_split.hpp.
 enum class SumOverRanks : std::uint8_t { none, output, input_gradient };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <tuple>
 #include <type_traits>
 
 namespace ronda::cudnn {
@@ -121,19 +122,25 @@ RONDA_KERNELS(Float16)
 RONDA_KERNELS(BFloat16)
 #undef RONDA_KERNELS
 
-#define RONDA_FUNCTION(Row)                                                              \
-  template void launch(Stream&, std::int64_t, const Elementwise<Row, float>&);           \
-  template void launch(Stream&, std::int64_t, const Elementwise<Row, Float16>&);         \
-  template void launch(Stream&, std::int64_t, const Elementwise<Row, BFloat16>&);        \
-  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, float>&);   \
-  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, Float16>&); \
-  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, BFloat16>&);
-RONDA_FUNCTION(elementwise::Relu)
-RONDA_FUNCTION(elementwise::Gelu)
-RONDA_FUNCTION(elementwise::Silu)
-RONDA_FUNCTION(elementwise::Tanh)
-RONDA_FUNCTION(elementwise::Sigmoid)
-#undef RONDA_FUNCTION
+template <class Body>
+using Launch = void (*)(Stream&, std::int64_t, const Body&);
+
+template <class Row, Number T>
+struct ElementwiseLaunches {
+  Launch<Elementwise<Row, T>> value = launch;
+  Launch<ElementwiseGradient<Row, T>> gradient = launch;
+};
+template <class Functions>
+struct FunctionLaunches;
+template <class... Rows>
+struct FunctionLaunches<std::tuple<Rows...>> {
+  std::tuple<ElementwiseLaunches<Rows, float>...> of_float;
+  std::tuple<ElementwiseLaunches<Rows, Float16>...> of_float16;
+  std::tuple<ElementwiseLaunches<Rows, BFloat16>...> of_bfloat16;
+};
+/// Its pointers have the kernels of every function compiled.
+extern const FunctionLaunches<elementwise::Functions> function_launches;
+const FunctionLaunches<elementwise::Functions> function_launches{};
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);
 template void launch_teams(Stream&, std::int64_t, const SumLossesOfParts&);

@@ -14,6 +14,8 @@
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/onnx/onnx_writer.hpp>
 
+#include "support/operations.hpp"
+
 namespace ronda::test {
 
 /// Numbers for what a graph trains and keeps, by their names: about as large as after a training; none is 0 or 1, so
@@ -101,7 +103,15 @@ inline std::vector<SmallModel> small_models() {
        }),
        image},
       {"residual", Sequential(Residual(Conv2d(4, 3, 1, 1)), ReLU(), Flatten()), image},
-      {"functions", Sequential(GELU(), SiLU(), Tanh(), Dense(12), Sigmoid()), features},
+      {"functions",
+       Sequential(Dense(12),
+                  [](Value x, GraphBuilder& b) {
+                    std::vector<Value> all;
+                    for (const ElementwiseFunction function : every_function)
+                      all.push_back(b.apply(ElementwiseSpec{function}, {x}));
+                    return b.apply(ConcatSpec{1}, all);
+                  }),
+       features},
       {"sum_of_three", Sequential([](Value x, GraphBuilder& b) {
          return b.apply(AddSpec{}, {x, Tanh().build(x, b), x});
        }),

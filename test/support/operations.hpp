@@ -1,7 +1,9 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <tuple>
 
+#include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::test {
@@ -9,9 +11,11 @@ namespace ronda::test {
 // One operation of a device, as tests ask for it.
 
 /// Every row of elementwise.hpp.
-inline constexpr std::array every_function{ElementwiseFunction::relu, ElementwiseFunction::gelu,
-                                           ElementwiseFunction::silu, ElementwiseFunction::tanh,
-                                           ElementwiseFunction::sigmoid};
+inline constexpr auto every_function = [] {
+  std::array<ElementwiseFunction, std::tuple_size_v<elementwise::Functions>> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<ElementwiseFunction>(i);
+  return all;
+}();
 
 inline std::unique_ptr<Operation> make_dense(Primitives& primitives, const TensorDesc& input, const DenseSpec& spec,
                                              const OperationContext& context) {
