@@ -30,6 +30,15 @@ class SiLU final : public Layer {
   }
 };
 
+/// x · tanh(log(1 + eˣ)), element by element; any shape. As PyTorch's Mish.
+class Mish final : public Layer {
+ public:
+  [[nodiscard]] std::string_view kind() const noexcept override { return "mish"; }
+  Value build(Value x, GraphBuilder& builder) const override {
+    return builder.apply(ElementwiseSpec{ElementwiseFunction::mish}, {x});
+  }
+};
+
 /// 1 / (1 + e⁻ˣ), element by element; any shape.
 class Sigmoid final : public Layer {
  public:

@@ -18,7 +18,7 @@
 namespace ronda {
 
 /// The functions, in the order of elementwise::Functions.
-enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
+enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid, mish };
 
 namespace elementwise {
 
@@ -73,7 +73,27 @@ struct Tanh {
   [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float y, float dy) { return dy * (1 - y * y); }
 };
 
-using Functions = std::tuple<Relu, Gelu, Silu, Tanh, Sigmoid>;
+/// x · tanh(log(1 + eˣ)) (Misra, "Mish: a self regularized non-monotonic activation function", BMVC 2020).
+struct Mish {
+  static constexpr std::string_view name = "mish";
+  static constexpr bool backward_reads_input = true;
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float value(float x) { return x * gate(bounded_exponential(x)); }
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float x, float dy) {
+    const float power = bounded_exponential(x), tanh = gate(power), sigmoid = power / (1 + power);
+    return dy * (tanh + x * (1 - tanh * tanh) * sigmoid);
+  }
+
+ private:
+  /// eˣ up to x = 20, from where on the gate is 1 in float32: the square of eˣ is then finite.
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float bounded_exponential(float x) { return std::exp(x < 20 ? x : 20); }
+  /// tanh(log(1 + power)), without cancellation.
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gate(float power) {
+    const float n = power * (power + 2);
+    return n / (n + 2);
+  }
+};
+
+using Functions = std::tuple<Relu, Gelu, Silu, Tanh, Sigmoid, Mish>;
 
 /// Calls `body(std::type_identity<Row>())` with the struct `Row` of `function`.
 template <class Body>

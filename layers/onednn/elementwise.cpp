@@ -168,6 +168,7 @@ std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const Tensor
         return std::make_unique<LoopFunction<float>>(runtime, input, Loops<float>{gelu, gelu_backward, true});
       return library({algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_erf, true});
     case ElementwiseFunction::silu: return library({algorithm::eltwise_swish, algorithm::eltwise_swish, true, 1});
+    case ElementwiseFunction::mish: return library({algorithm::eltwise_mish, algorithm::eltwise_mish, true});
     case ElementwiseFunction::tanh:
       return library({algorithm::eltwise_tanh, algorithm::eltwise_tanh_use_dst_for_bwd, false});
     case ElementwiseFunction::sigmoid:

@@ -34,6 +34,8 @@ std::string translate(const ElementwiseSpec& spec, OnnxWriter& onnx) {
     case ElementwiseFunction::gelu: return gelu(onnx);
     case ElementwiseFunction::silu: return onnx.apply("Mul", {onnx.input(), onnx.apply("Sigmoid", {onnx.input()})});
     case ElementwiseFunction::tanh: return onnx.apply("Tanh", {onnx.input()});
+    case ElementwiseFunction::mish:
+      return onnx.apply("Mul", {onnx.input(), onnx.apply("Tanh", {onnx.apply("Softplus", {onnx.input()})})});
     case ElementwiseFunction::sigmoid: return onnx.apply("Sigmoid", {onnx.input()});
   }
   throw LogicError("a function of each element has no translation to ONNX");
