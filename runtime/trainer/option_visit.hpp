@@ -206,6 +206,13 @@ void visit(Options& o, EveryStrategy& every, Visitor&& see) {
              .help = "Epochs without a better test before the training ends; 0: none",
              .common = true},
       o.early_stopping);
+  see(Option{.name = "target-loss",
+             .group = learning,
+             .help = "Loss of an epoch's test at which the training ends",
+             .otherwise = "none",
+             .unread = o.prune > 0 ? "with " + setting("prune") + ": the training would end with weights not pruned yet"
+                                   : Message()},
+      o.target_loss);
   see(Option{.name = "keep-best", .group = learning, .help = "Save the model of the epoch with the best test"},
       o.keep_best);
   see(Option{.name = "reduce-rate-after",

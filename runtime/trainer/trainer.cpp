@@ -21,6 +21,7 @@
 #include <ronda/runtime/trainer/hooks/results.hpp>
 #include <ronda/runtime/trainer/hooks/saving.hpp>
 #include <ronda/runtime/trainer/hooks/shares.hpp>
+#include <ronda/runtime/trainer/hooks/target_loss.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/spoiled_loss.hpp>
@@ -61,10 +62,10 @@ std::string order_warning(const Dataset& data) {
 }
 
 void check_without_tests(const TrainingOptions& options) {
-  if (options.early_stopping > 0 || options.keep_best || options.reduce_rate_after > 0)
+  if (options.early_stopping > 0 || options.target_loss || options.keep_best || options.reduce_rate_after > 0)
     throw InputError(
-        "early_stopping, keep_best and reduce_rate_after watch the loss of each epoch's test, and there is no test "
-        "data; give some, or a validation_split");
+        "early_stopping, target_loss, keep_best and reduce_rate_after watch the loss of each epoch's test, and there "
+        "is no test data; give some, or a validation_split");
 }
 
 /// `2 threads each`, `1 to 2 threads each`.
@@ -301,6 +302,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   RateReduction rate_reduction;
   BestEpoch best_epoch;
   EarlyStopping early_stopping;
+  TargetLoss target_loss;
   Shares shares;
   Audit audit;
   LeaveUnsaved leave_unsaved;
@@ -314,6 +316,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   if (setup.options.reduce_rate_after > 0) hooks.push_back(&rate_reduction);
   if (setup.options.keep_best) hooks.push_back(&best_epoch);
   if (setup.options.early_stopping > 0) hooks.push_back(&early_stopping);
+  if (setup.options.target_loss) hooks.push_back(&target_loss);
   if (setup.options.shares != "equal" && world_.size() > 1) hooks.push_back(&shares);
   hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
   if (setup.options.audit_every > 0) hooks.push_back(&audit);

@@ -94,9 +94,10 @@ struct TrainingOptions {
   /// Share of the training data, chosen at random by the seed, that is kept for validation: each epoch is tested on it,
   /// and the test data is used only at the end. 0: none.
   double validation_split = 0;
-  /// The next five options depend on the loss of each epoch's test (on the validation data, if there is some).
-  std::uint64_t early_stopping = 0;     ///< end after this many epochs without an improvement; 0: disabled
-  bool keep_best = false;               ///< the final model is the one of the best epoch
+  /// The next six options depend on the loss of each epoch's test (on the validation data, if there is some).
+  std::uint64_t early_stopping = 0;        ///< end after this many epochs without an improvement; 0: disabled
+  std::optional<double> target_loss = {};  ///< end after an epoch whose test has this loss or less
+  bool keep_best = false;                  ///< the final model is the one of the best epoch
   std::uint64_t reduce_rate_after = 0;  ///< reduce the rate after this many epochs without an improvement; 0: disabled
   double reduce_rate_factor = 0.1;      ///< factor of each reduction
   double least_improvement = 0;         ///< an improvement reduces the loss by more than this
