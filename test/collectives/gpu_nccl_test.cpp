@@ -80,9 +80,9 @@ TEST_CASE("a rank alone connects, has memory, and queues what NCCL then has noth
       library, lanes, nccl::Clique::Place{.rank = 0, .names = {"this rank"}, .gather = [](std::string_view text) {
                                             return std::vector{std::string(text)};
                                           }});
-  std::string note;
+  Message note;
   const Buffer memory = clique->allocate(4096, note);
-  expect_registered(note);
+  expect_registered(note.text());
   std::vector<float> host(1024, 3);
   copy(*lanes->context, host.data(), memory.data(), 4096);
   clique->queue([&](nccl::Library& nccl, nccl::Comm comm, const auto& check) {

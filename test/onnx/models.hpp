@@ -106,10 +106,10 @@ inline std::vector<SmallModel> small_models() {
       {"functions",
        Sequential(Dense(12),
                   [](Value x, GraphBuilder& b) {
-                    std::vector<Value> all;
+                    std::vector<Value> values;
                     for (const ElementwiseFunction function : every_function)
-                      all.push_back(b.apply(ElementwiseSpec{function}, {x}));
-                    return b.apply(ConcatSpec{1}, all);
+                      values.push_back(b.apply(ElementwiseSpec{function}, {x}));
+                    return b.apply(ConcatSpec{1}, values);
                   }),
        features},
       {"sum_of_three", Sequential([](Value x, GraphBuilder& b) {

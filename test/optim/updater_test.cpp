@@ -13,6 +13,7 @@
 
 #include "optim/arena.hpp"
 #include "support/catch.hpp"
+#include "support/message.hpp"
 
 using namespace ronda;
 using namespace ronda::test;

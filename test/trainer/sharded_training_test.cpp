@@ -302,7 +302,7 @@ TEST_CASE("audits are for mirrored replicas, and there is no other strategy") {
   require_mentions(message_of<InputError>([&] { trained(audited); }),
                    {".audit_every", ".strategy = sharded", ".strategy = mirrored"});
   require_mentions(message_of<InputError>([] { trained(by("shared")); }),
-                   {"'shared'", ".strategy", "mirrored, sharded, local_sgd, parameter_server, pipeline or split"});
+                   {"'shared'", ".strategy", "is mirrored, sharded, ", "did you mean sharded?"});
 }
 
 }  // namespace sharded_training_test

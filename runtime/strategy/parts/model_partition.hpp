@@ -21,7 +21,7 @@ struct ModelPartition {
     GraphParameter described;
     std::optional<std::size_t> owner = {};       ///< the part that has it alone
     std::optional<ParameterSlices> slices = {};  ///< by part
-    TensorDesc stored;                           ///< layout in its owner; plain if it has none
+    TensorDesc stored = {};                      ///< layout in its owner; plain if it has none
     std::optional<TensorDesc> flattened = {};    ///< see Parameter
     [[nodiscard]] bool whole_in(std::size_t part) const noexcept { return !slices && (!owner || *owner == part); }
   };
@@ -32,8 +32,8 @@ struct ModelPartition {
   };
 
   std::size_t parts = 1;
-  std::vector<OfParameter> parameters;  ///< by ParameterId of the whole model
-  std::vector<OfState> states;          ///< by StateId of the whole model
+  std::vector<OfParameter> parameters = {};  ///< by ParameterId of the whole model
+  std::vector<OfState> states = {};          ///< by StateId of the whole model
 
   [[nodiscard]] bool has_slices() const noexcept {
     for (const OfParameter& parameter : parameters)

@@ -22,7 +22,8 @@ void Strategy::run_by(std::unique_ptr<StepRunner> runner) { runner_ = std::move(
 
 void Strategy::check_memory() const {
   agree(communicator_, [&] {
-    check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity, options_.shape.micro_batches);
+    check_memory_limit(plan_.memory, options_.memory_limit, options_.shape.batch_capacity,
+                       options_.shape.micro_batches);
   });
 }
 
