@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -78,13 +77,11 @@ class StrategyChoice {
   StrategyChoice() = default;
   template <class Options>
   requires requires {
-    { std::remove_cvref_t<Options>::name } -> std::convertible_to<std::string_view>;
+    { Options::name } -> std::convertible_to<std::string_view>;
   }
-  StrategyChoice(Options&& options)
-      : name_(std::remove_cvref_t<Options>::name), options_(std::forward<Options>(options)) {
-    using Kept = std::remove_cvref_t<Options>;
-    if constexpr (requires(const Kept& kept) { exchange_plan(kept); })
-      plan_ = [](const std::any& kept) { return exchange_plan(*std::any_cast<Kept>(&kept)); };
+  StrategyChoice(Options options) : name_(Options::name), options_(std::move(options)) {
+    if constexpr (requires(const Options& kept) { exchange_plan(kept); })
+      plan_ = [](const std::any& kept) { return exchange_plan(*std::any_cast<Options>(&kept)); };
   }
 
   /// Empty: the default.
