@@ -45,9 +45,9 @@ char draw_byte(std::span<const float> outputs, double temperature, double unifor
   return static_cast<char>(std::min<std::ptrdiff_t>(drawn - sums.begin(), std::ssize(sums) - 1));
 }
 
-/// The prompt, and the bytes that a model of bytes writes behind it, one after the other, each from the last `context`
-/// bytes before it. The same for the same parameters and seed.
-/// @param predictor  of a model int32 (1, context) to (1, context, 256), of which no place reads what lies behind it
+/// The prompt, followed by the bytes that a model of bytes adds to it, each from the last `context` bytes. The same for
+/// the same parameters and seed.
+/// @param predictor  its model maps int32 (1, context) to (1, context, 256), and no position reads later positions
 std::string sample_bytes(Predictor& predictor, std::int64_t context, const SamplingOptions& options) {
   const RngKey key(options.seed, Purpose::sampling);
   const auto longest = static_cast<std::size_t>(context);
@@ -71,8 +71,9 @@ void add_sampling_options(apps::CommandLine& command_line, SamplingOptions& opti
   app.add_option("--sample", options.bytes, "Bytes of text to write after the training")
       ->check(CLI::Range(0, 1 << 24))
       ->group(group);
-  app.add_option("--prompt", options.prompt, "What that text begins with [a new line]")->default_str("")->group(group);
-  app.add_option("--temperature", options.temperature, "Of its bytes: below 1 likelier ones, 0 the likeliest")
+  app.add_option("--prompt", options.prompt, "Beginning of that text [a new line]")->default_str("")->group(group);
+  app.add_option("--temperature", options.temperature,
+                 "Randomness of the bytes: 0 takes the likeliest; below 1 prefers likely bytes")
       ->check(CLI::Range(0.0, 100.0))
       ->group(group);
   command_line.check_by([&options] {

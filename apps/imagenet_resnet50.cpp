@@ -22,8 +22,7 @@ namespace {
 
 using namespace ronda;
 
-/// Warns of the pictures that were left out because they were damaged: those of all ranks, each of which knows what it
-/// has read itself. Collective.
+/// Warns of the damaged pictures that were left out on any rank. Collective.
 void tell_damaged(const World& world, const ImageFolder& pictures) {
   TextWriter mine;
   for (const std::uint64_t sample : pictures.damaged()) mine << sample << " ";

@@ -43,8 +43,8 @@ inline Sequential bag_of_words(std::int32_t tokens, std::int64_t width, std::int
   return Sequential(EmbeddingBag(tokens, width, BagMode::mean, table), Dense(classes));
 }
 
-/// Two convolutions beside a shortcut, and a ReLU behind their sum. Where the channels change, the shortcut is a
-/// convolution of single pixels.
+/// Two convolutions with a shortcut around them, and a ReLU of their sum. If the number of channels changes, the
+/// shortcut is a convolution of single pixels.
 inline Sequential residual_block(std::int64_t channels, bool widens = false) {
   const Sequential main(Conv2d(channels, 3, 1, 1), ReLU(), Conv2d(channels, 3, 1, 1));
   return widens ? Sequential(Residual(main, Conv2d(channels, 1)), ReLU()) : Sequential(Residual(main), ReLU());
@@ -64,7 +64,8 @@ struct GptOptions {
 };
 
 /// A decoder of transformer blocks that are normalised before each part, as GPT-2 (Radford et al., "Language models are
-/// unsupervised multitask learners", 2019): of bytes, int32 (N, context), to (N, context, 256), what byte comes next.
+/// unsupervised multitask learners", 2019). It maps bytes, int32 (N, context), to scores of the next byte, (N, context,
+/// 256).
 /// The last layer's weight is the table of embeddings.
 [[nodiscard]] inline Sequential gpt(const GptOptions& options) {
   constexpr std::int64_t bytes = 256;

@@ -34,8 +34,8 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 /// Reads batches in random order, as a training does, for about `seconds`, after one that does not count.
-/// @param seed  of the order and of random changes
-/// Throws what the dataset throws.
+/// @param seed  for the order and random changes
+/// Throws as the dataset does.
 ReadingSpeed measure_reading(const Dataset& data, std::size_t batch_size, double seconds, std::uint64_t seed,
                              apps::Progress& progress) {
   BatchLoader loader(data, SampleOrder(data.size(), seed, true), BatchPlan(data.size(), batch_size));

@@ -255,13 +255,13 @@ SavedModel read_saved_model(const fs::path& source, const std::string& descripti
 }
 
 void add_model(CLI::App& app, std::filesystem::path& model) {
-  app.add_option("MODEL", model, "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
+  app.add_option("MODEL", model, "File of --save; a checkpoint, DIR/step-N; or a folder: its newest whole checkpoint")
       ->required();
 }
 
 void add_description(CLI::App& app, std::string& description) {
   app.add_option("--describe", description,
-                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
+                 "Description that MODEL lacks, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
       ->default_str("");
 }
 

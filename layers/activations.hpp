@@ -1,60 +1,39 @@
 #pragma once
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+
+#include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/layer.hpp>
 
 namespace ronda {
 
-/// max(x, 0), element by element; any shape. After a Dense, a Conv2d or a sum it is fused into that operation.
-class ReLU final : public Layer {
+/// A function of each element; any shape.
+template <ElementwiseFunction Function>
+class ElementwiseLayer : public Layer {
  public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "relu"; }
-  Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{ElementwiseFunction::relu}, {x});
+  [[nodiscard]] std::string_view kind() const noexcept override {
+    return std::tuple_element_t<static_cast<std::size_t>(Function), elementwise::Functions>::name;
   }
+  Value build(Value x, GraphBuilder& builder) const override { return builder.apply(ElementwiseSpec{Function}, {x}); }
 };
 
-/// x · Φ(x), element by element; any shape. As PyTorch's GELU, without approximation.
-class GELU final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "gelu"; }
-  Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{ElementwiseFunction::gelu}, {x});
-  }
-};
+/// max(x, 0). After a Dense, a Conv2d or a sum it is fused into that operation.
+class ReLU final : public ElementwiseLayer<ElementwiseFunction::relu> {};
 
-/// x · sigmoid(x), element by element; any shape. As PyTorch's SiLU.
-class SiLU final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "silu"; }
-  Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{ElementwiseFunction::silu}, {x});
-  }
-};
+/// x · Φ(x). As PyTorch's GELU, without approximation.
+class GELU final : public ElementwiseLayer<ElementwiseFunction::gelu> {};
 
-/// x · tanh(log(1 + eˣ)), element by element; any shape. As PyTorch's Mish.
-class Mish final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "mish"; }
-  Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{ElementwiseFunction::mish}, {x});
-  }
-};
+/// x · sigmoid(x). As PyTorch's SiLU.
+class SiLU final : public ElementwiseLayer<ElementwiseFunction::silu> {};
 
-/// 1 / (1 + e⁻ˣ), element by element; any shape.
-class Sigmoid final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "sigmoid"; }
-  Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{ElementwiseFunction::sigmoid}, {x});
-  }
-};
+/// x · tanh(log(1 + eˣ)). As PyTorch's Mish.
+class Mish final : public ElementwiseLayer<ElementwiseFunction::mish> {};
 
-/// The hyperbolic tangent, element by element; any shape.
-class Tanh final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "tanh"; }
-  Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{ElementwiseFunction::tanh}, {x});
-  }
-};
+/// 1 / (1 + e⁻ˣ).
+class Sigmoid final : public ElementwiseLayer<ElementwiseFunction::sigmoid> {};
+
+/// The hyperbolic tangent.
+class Tanh final : public ElementwiseLayer<ElementwiseFunction::tanh> {};
 
 }  // namespace ronda

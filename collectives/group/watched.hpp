@@ -12,7 +12,7 @@
 
 namespace ronda {
 
-/// This rank's record, its watchdog and the thread that drives that; null for a rank alone.
+/// This rank's record, its watchdog and the watchdog's thread; null in a world of one rank.
 struct Watched {
   std::shared_ptr<Recorder> recorder;
   std::shared_ptr<Watchdog> watchdog;

@@ -142,10 +142,20 @@ failures = []
 left_out = dict.fromkeys([*NOT_RUN, *FEW_STEPS], 0)
 
 
+ENDED = "documents.py: this command failed: "  # in the output, behind that of the command
+
+
+def last_lines(output):
+    """The 20 lines before the end of each command that failed; if none did, before the end of all."""
+    lines = output.splitlines()
+    ends = [i for i, line in enumerate(lines) if line.startswith(ENDED)] or [len(lines) - 1]
+    return [lines[i] for i in sorted({i for end in ends for i in range(max(0, end - 20), end + 1)})]
+
+
 def fail(where, what, output=""):
     failures.append(where)
     print(f"FAILED: {where}: {what}")
-    print("".join(f"    | {line}\n" for line in output.splitlines()[-20:]), end="", flush=True)
+    print("".join(f"    | {line}\n" for line in last_lines(output)), end="", flush=True)
 
 
 class Place:
@@ -177,7 +187,8 @@ class Place:
 
     def run(self, where, script, folder, fails=(), limit=180):
         """A bash script, each of whose commands succeeds but for those in `fails`, within `limit` seconds; returns what it says."""
-        trap = "trap '[[ $BASH_COMMAND == wait ]] || printf \"%s\\n\" \"$BASH_COMMAND\" >>\"$FAILED\"' ERR\n"
+        trap = ("trap '[[ $BASH_COMMAND == wait ]] || { printf \"" + ENDED + "%s\\n\" \"$BASH_COMMAND\"; "
+                "printf \"%s\\n\" \"$BASH_COMMAND\" >>\"$FAILED\"; }' ERR\n")
         handle, name = tempfile.mkstemp(prefix="failed.", dir=self.home)
         os.close(handle)
         failed = pathlib.Path(name)

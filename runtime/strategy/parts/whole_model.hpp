@@ -31,7 +31,6 @@ class WholeModel {
   /// Bytes of the copies of values; the average takes as many.
   [[nodiscard]] std::size_t bytes() const noexcept { return values_.bytes(); }
   [[nodiscard]] const ModelPartition& partition() const noexcept { return partition_; }
-  [[nodiscard]] std::size_t part() const noexcept { return part_; }
   /// Call it when the replica of this rank's part is bound. The replica must outlive this object.
   void bind(const Replica& replica);
   /// Draws the initial values, which are those of a model on one rank. The averages do not change.

@@ -39,8 +39,8 @@ void refuse_update_of_whole(const Optimizer& optimizer, std::string_view strateg
                    std::string(why) + "; take another optimizer, or " + setting("strategy", "mirrored"));
 }
 
-void refuse_other_micro_batches(const std::string& who) {
-  throw InputError(who + " take the same micro-batches; take " + setting("shares", "equal"));
+void refuse_other_micro_batches(const std::string& ranks) {
+  throw InputError(ranks + " take the same micro-batches; take " + setting("shares", "equal"));
 }
 
 }  // namespace ronda

@@ -41,7 +41,7 @@ void refuse_all_but_float32_on_processors(const Demands& demands, std::string_vi
 /// @param why  a clause: `a rank has parts of them`
 [[noreturn]] void refuse_update_of_whole(const Optimizer& optimizer, std::string_view strategy, std::string_view why);
 /// For ranks that take the same micro-batches.
-/// @param who  `all stages of a pipeline`
-[[noreturn]] void refuse_other_micro_batches(const std::string& who);
+/// @param ranks  `all stages of a pipeline`
+[[noreturn]] void refuse_other_micro_batches(const std::string& ranks);
 
 }  // namespace ronda
